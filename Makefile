@@ -35,7 +35,7 @@ test: $(STAMP) browser lint  ## what every change must pass: style, tests, repla
 	@$(PYTEST) -m "not browser and not full"
 	@$(PYTEST) -m "browser and not full" $(PAGES)
 
-test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, every browser width and theme as well (hours)
+test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, long replays, every browser width and theme as well (hours)
 	@$(PYTEST) -m "not browser"
 	@$(PYTEST) -m browser $(PAGES)
 	@$(MAKE) --no-print-directory mutants
@@ -50,15 +50,15 @@ check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare 
 bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
+size: $(STAMP)  ## how large the book is to carry
+	@$(BIN)/python -m benchmarks.size
+
 # A GPU machine may bring its own Python with torch: make gpu GPU_PYTHON=python3 (what needs papermill is then left out).
 GPU_PYTHON ?= $(BIN)/python
 STAGE ?=
 AT_ONCE ?= 1
 MINUTES ?= 9.5
 DRAW ?=
-size: $(STAMP)  ## how large the book is to carry
-	@$(BIN)/python -m benchmarks.size
-
 gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, AT_ONCE=10 trainings side by side, DRAW=1 for those of another draw)
 	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --at-once $(AT_ONCE) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW))
 

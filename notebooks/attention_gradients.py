@@ -34,11 +34,11 @@ from iclbook.drawing import style
 from iclbook.papers.agarwal2025 import (
     causal,
     chain_runs,
-    equations,
+    closed_forms,
+    closed_forms_checked,
     fair_trial,
     figure_9,
     figures_1_5,
-    gradients,
     results,
     section_8,
     section_9,
@@ -70,7 +70,7 @@ record = Recorder("agarwal2025", profile)
 # blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd.
 
 # %% tags=["hide-input"]
-record.all(equations.closed_forms())
+record.all(closed_forms_checked.closed_forms())
 record.verdicts("eq13-32")
 
 # %% [markdown]
@@ -134,13 +134,13 @@ style.show()
 # not enough: many small users add up, and a user with a small error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
-pairs = equations.dominant_query()
+pairs = closed_forms_checked.dominant_query()
 record.all(
-    equations.first_order()
-    | equations.readings_of_updates()
-    | equations.printed_condition(pairs)
+    closed_forms_checked.first_order()
+    | closed_forms_checked.readings_of_updates()
+    | closed_forms_checked.printed_condition(pairs)
 )
-equations.plot_dominant_query(pairs)
+closed_forms_checked.plot_dominant_query(pairs)
 style.show()
 
 # %% [markdown]
@@ -701,7 +701,7 @@ alpha = torch.tensor([0.6, 0.1, 0.3], dtype=torch.float64)
 b = torch.tensor(
     [1.0, 0.75, 0.0], dtype=torch.float64
 )  # the second key: light, little above the mean
-step = -0.01 * gradients.score_gradient(alpha, b)
+step = -0.01 * closed_forms.score_gradient(alpha, b)
 change = torch.softmax(alpha.log() + step, -1) - alpha
 print(
     f"b less its mean: {(b - alpha @ b).numpy()}; change of attention: {change.numpy().round(5)}"
@@ -720,7 +720,9 @@ x, y, names = (
     torch.tensor([0, 1, 1]),
     ("W_Q", "W_K", "W_V", "W_O"),
 )
-full = equations.random_weights(torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0)
+full = closed_forms_checked.random_weights(
+    torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0
+)
 for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
     sizes = []
     for s in (0.001, 0.01):
@@ -728,7 +730,7 @@ for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
             name: (s if name in scaled else 0.01) * getattr(full, name)
             for name in names
         }
-        found = gradients.every_gradient(x, y, full._replace(**small))[1]
+        found = closed_forms.every_gradient(x, y, full._replace(**small))[1]
         sizes.append([float(found[name].norm()) for name in names])
     measured = np.log10(np.array(sizes[1]) / sizes[0])
     print(f"{', '.join(scaled)} of size s: orders {measured.round(3)}")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from claims_kit import LEDGER, make_root, records_of
 
-from iclbook import references
+from iclbook import reference_values
 from iclbook.claims import Part, parse_rule, verdict
 from iclbook.claims.verdicts import TOO_CLOSE, margin
 from iclbook.errors import UserError
-from iclbook.references import ROUNDING, Yardstick, yardstick
+from iclbook.reference_values import ROUNDING, Yardstick, yardstick
 
 
 def sizes(rule, value, doubt=0.1, records=None, doubts=None):
@@ -97,13 +97,13 @@ def test_all_runs_that_agree_with_the_reference_have_its_verdict(claim, rule, di
     """Also where the margin is near 1: measured at a run's own value it would be above 1 here and below it there."""
     judged = claim("demo/exact", replace={'"<= 1e-9"': f'"{rule}"'})
     spread = 0.01
-    reference = references.Reference({"gap": 1 + distance * 4 * spread, "b": 1.0}, {"gap": spread, "b": 0.0})
+    reference = reference_values.Reference({"gap": 1 + distance * 4 * spread, "b": 1.0}, {"gap": spread, "b": 0.0})
 
     def word(gap):
         records = records_of(gap=gap, b=1.0)
         return verdict(judged, records, "paper", yardstick(records, reference)).word
 
-    tolerance = references.tolerance(reference.records["gap"], spread)
+    tolerance = reference_values.tolerance(reference.records["gap"], spread)
     steps = [reference.records["gap"] + k / 10.001 * tolerance for k in range(-10, 11)]
     assert len({word(gap) for gap in steps}) == 1
     assert (word(steps[10]) == TOO_CLOSE) is (distance <= 1)
@@ -220,7 +220,7 @@ def test_the_recorder_and_the_scoreboard_judge_by_the_committed_spread(tmp_path,
         return {record.verdict("demo/both").word, scoreboard.boards("paper", root)[0].rows[0][1].word}
 
     assert word() == {"reproduced"}
-    path = references.reference_path("demo", "paper", root)
+    path = reference_values.reference_path("demo", "paper", root)
     path.parent.mkdir(parents=True)
     body = {"records": values, "verdicts": {}, "spread": {"omega": 0.01, "gap": 0.0}}
     path.write_text(json.dumps(body))

@@ -5,7 +5,7 @@ from claims_kit import records_of
 
 from iclbook.claims import verdict
 from iclbook.errors import UserError
-from iclbook.references import Yardstick
+from iclbook.reference_values import Yardstick
 
 CONTROL = {"        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n"}
 

@@ -31,7 +31,7 @@ FLOORS = (
         "statistics",
         "threefry",
     },
-    {"claims", "models", "references", "store", "tasks"},
+    {"claims", "models", "reference_values", "store", "tasks"},
     {"drawing", "sliders", "training", "workers"},
     {"papers"},
     {"inputs", "replication"},

@@ -9,7 +9,7 @@ from iclbook import draw, random, replication
 from iclbook.claims import load_ledger, verdict
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE
 from iclbook.errors import UserError
-from iclbook.references import Reference, load_reference, reference_path, write_reference, yardstick
+from iclbook.reference_values import Reference, load_reference, reference_path, write_reference, yardstick
 
 LEDGER = """\
 paper: demo

@@ -111,7 +111,7 @@ def _use_text(folder: Path | None) -> None:
 
 
 def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> Callable:
-    """Enter a function as the command of its own name: what it does in a phrase, more help, its options as (names, settings)."""
+    """Register a function as the command of its own name: what it does in a phrase, more help, its options as (names, settings)."""
 
     def enter(function: Callable[[Options], int]) -> Callable[[Options], int]:
         described = f"{about[0].upper()}{about[1:]}."

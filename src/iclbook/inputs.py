@@ -19,7 +19,7 @@ from .draw import outputs
 from .errors import UserError
 from .files import write_whole
 from .project import check_profile, find_root, ledger_paths
-from .references import redrawn_paths, reference_path
+from .reference_values import redrawn_paths, reference_path
 from .sources import reached, source_digest
 
 #: The library that the notebook's kernel imports: this one.
@@ -111,7 +111,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         which the badges show. ``pins``: requirements.txt and constraints.txt.
 
     Raises:
-        UserError: no such chapter; a file that cannot be read.
+        UserError: no such chapter, one that is no notebook; a file that cannot be read.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
@@ -146,7 +146,7 @@ def read_source(name: str, root: Path) -> nbformat.NotebookNode:
 
 
 def _halves(name: str, root: Path) -> dict[str, str]:
-    """Digests of a chapter's code cells and of its text cells; each sees where the other's cells stand, and nothing else of them."""
+    """Digests of a chapter's code cells and of its text cells; the second sees where code cells stand."""
     halves: dict[str, list] = {"notebook": [], "prose": []}
     for cell in read_source(name, root).cells:
         is_text = cell.cell_type == "markdown"

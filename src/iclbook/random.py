@@ -189,7 +189,7 @@ _twin: list[int | None] = []
 
 @contextmanager
 def twin(which: int | None) -> Iterator[None]:
-    """What is built and trained in here is a twin; each number gives another one, ``None`` the thing itself.
+    """Whatever is built and trained in this context is a perturbed replica (a twin), another one for each number; with ``None`` it is not perturbed.
 
     Two processors differ in the order and width of their sums, so each number of each step may come out one rounding unit apart. A twin of a training
     imitates that at the inputs of every step (Monte Carlo arithmetic; Parker 1997): parameters and data are multiplied by ``1 + 2**-23`` or
@@ -226,7 +226,7 @@ def jittered(x: Tensor, generator: torch.Generator, units: float = 1.0) -> Tenso
 
 
 def choosing() -> float:
-    """Units by which this twin moves what something is chosen by."""
+    """How many rounding units this twin moves the numbers that decide a choice."""
     return FARTHER if (twin_number() or 0) >= SEARCHING else CHOOSING
 
 
@@ -240,7 +240,7 @@ def moved_batch(
 
 
 def chosen_anew(x: Tensor, other: Tensor) -> Tensor:
-    """``x``, and where ``other`` is far from it, that."""
+    """``other`` where it differs clearly from ``x``, and ``x`` elsewhere."""
     if not x.is_floating_point() or not x.numel():
         return other
     return torch.where((other - x).abs() > 1e-3 * x.abs().amax(), other, x)

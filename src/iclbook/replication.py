@@ -27,7 +27,7 @@ from .files import write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
-from .references import Reference, agrees, read_reference, reference_path
+from .reference_values import Reference, agrees, read_reference, reference_path
 from .store import folder, read_provenance
 
 

@@ -357,8 +357,8 @@ def _lost(problem: BaseException) -> UserError | None:
 
 @contextmanager
 def open_executor(scheduler: str | None, workers: int | None, device: str) -> Iterator[Processes | None]:
-    """Where the parts of studies are trained: on the cluster of ``scheduler``, or in so many processes here (one a core by default, one on a GPU,
-    which runs share by themselves); ``None`` for this process alone. Its attribute ``parts`` says in how many parts."""
+    """The executor that trains the parts of studies: the cluster at ``scheduler``, or ``workers`` processes here (by default one a core, and one on a
+    GPU, which runs share by themselves); ``None`` means this process alone. Its attribute ``parts`` is the number of parts."""
     from .training.ensemble import pick_device
 
     if scheduler is not None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from iclbook.papers.agarwal2025 import sentences
-from iclbook.papers.agarwal2025.equations import random_case
+from iclbook.papers.agarwal2025.closed_forms_checked import random_case
 
 # -- sentences ----------------------------------------------------------------------------------------------------------------
 

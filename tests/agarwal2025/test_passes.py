@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import causal, chain_runs, gradients, table_1
-from iclbook.papers.agarwal2025.equations import random_weights, relative
-from iclbook.papers.agarwal2025.gradients import causal_mask
+from iclbook.papers.agarwal2025 import causal, chain_runs, closed_forms, table_1
+from iclbook.papers.agarwal2025.closed_forms import causal_mask
+from iclbook.papers.agarwal2025.closed_forms_checked import random_weights, relative
 from iclbook.random import generator
 from iclbook.tasks.sticky_chain import StickyChain
 
@@ -25,14 +25,14 @@ def test_a_pass_by_blocks_is_the_plain_one(long_case):
     mask = causal_mask(len(x))
     rows, columns = (part[::97] for part in torch.where(mask))
     found = causal.causal_pass(x, y, w, (rows, columns))
-    f, (_, d) = gradients.forward(x, w, mask), gradients.every_gradient(x, y, w, mask)
+    f, (_, d) = closed_forms.forward(x, w, mask), closed_forms.every_gradient(x, y, w, mask)
     for name in "qkv":
         assert relative(getattr(found, f"d{name}"), d[name]) < 1e-12, name
         assert relative(getattr(found, name), getattr(f, name)) < 1e-12, name
     assert relative(found.usage, f.alpha.sum(0)) < 1e-12
     assert relative(found.ds, d["s"][rows, columns]) < 1e-12
-    assert relative(found.adv, -gradients.advantage(f.alpha, d["alpha"])[rows, columns]) < 1e-12
-    moved = gradients.score_step_of_weights(d["q"], d["k"], f.q, f.k, x, 1.0)
+    assert relative(found.adv, -closed_forms.advantage(f.alpha, d["alpha"])[rows, columns]) < 1e-12
+    moved = closed_forms.score_step_of_weights(d["q"], d["k"], f.q, f.k, x, 1.0)
     assert relative(causal.score_steps(found, x, (rows, columns)), moved[rows, columns]) < 1e-12
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import causal, chain_runs, figure_9, gradients, section_8, table_1, toy_runs
+from iclbook.papers.agarwal2025 import causal, chain_runs, closed_forms, figure_9, section_8, table_1, toy_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
-from iclbook.papers.agarwal2025.equations import random_case
+from iclbook.papers.agarwal2025.closed_forms_checked import random_case
 from iclbook.papers.agarwal2025.table_1 import Curves
 from iclbook.tasks import Batch
 from iclbook.tasks.sticky_chain import StickyChain
@@ -109,16 +109,16 @@ def test_effective_positions_are_counted_for_each_query():
 def test_score_steps_of_weights_hold_both_paths(moved):
     """Against the scores of the matrices after a small step, with the query gradient alone, the key gradient alone, and both."""
     case = random_case(6)
-    f = gradients.forward(case.x, case.w, case.mask)
-    _, d = gradients.every_gradient(case.x, case.y, case.w, case.mask)
+    f = closed_forms.forward(case.x, case.w, case.mask)
+    _, d = closed_forms.every_gradient(case.x, case.y, case.w, case.mask)
     dq, dk = (d[n] if moved in (n, "both") else torch.zeros_like(d[n]) for n in "qk")
     rate = 1e-6
     after = case.w._replace(
-        W_Q=case.w.W_Q - rate * gradients.projection_gradient(dq, case.x),
-        W_K=case.w.W_K - rate * gradients.projection_gradient(dk, case.x),
+        W_Q=case.w.W_Q - rate * closed_forms.projection_gradient(dq, case.x),
+        W_K=case.w.W_K - rate * closed_forms.projection_gradient(dk, case.x),
     )
-    change = (gradients.forward(case.x, after, case.mask).s - f.s) / rate
-    found = gradients.score_step_of_weights(dq, dk, f.q, f.k, case.x, 1.0)
+    change = (closed_forms.forward(case.x, after, case.mask).s - f.s) / rate
+    found = closed_forms.score_step_of_weights(dq, dk, f.q, f.k, case.x, 1.0)
     assert found.abs().max() > 1e-3
     torch.testing.assert_close(found, change, rtol=1e-3, atol=1e-4 * float(found.abs().max()))
 

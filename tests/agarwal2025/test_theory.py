@@ -8,8 +8,8 @@ import torch
 from ledgers import holds
 
 from iclbook.models.single_head import SingleHead
-from iclbook.papers.agarwal2025 import causal, equations, figures_1_5, gradients, sentences, toy_runs
-from iclbook.papers.agarwal2025.equations import Case, random_case, relative
+from iclbook.papers.agarwal2025 import causal, closed_forms, closed_forms_checked, figures_1_5, sentences, toy_runs
+from iclbook.papers.agarwal2025.closed_forms_checked import Case, random_case, relative
 
 # -- gradients ------------------------------------------------------------------------------------------------------------
 
@@ -18,7 +18,7 @@ def test_every_closed_form_against_autograd_on_240_random_sizes():
     """Full attention and causal in turn; the bound is the issue's, one part in 10^12."""
     sizes = {tuple(part.shape for part in (*random_case(i).w, random_case(i).x)) for i in range(240)}
     assert len(sizes) >= 200
-    assert max(equations.gradient_error(i) for i in range(240)) < 1e-12
+    assert max(closed_forms_checked.gradient_error(i) for i in range(240)) < 1e-12
 
 
 @pytest.mark.parametrize("causal_", [False, True])
@@ -28,15 +28,15 @@ def test_forward_is_the_plain_model(causal_):
     with torch.no_grad():
         for name, value in case.w._asdict().items():
             getattr(model, name).copy_(value)
-    mask = gradients.causal_mask(len(case.x)) if causal_ else None
-    f = gradients.forward(case.x, case.w, mask)
+    mask = closed_forms.causal_mask(len(case.x)) if causal_ else None
+    f = closed_forms.forward(case.x, case.w, mask)
     torch.testing.assert_close(model(case.x), f.logits)
     torch.testing.assert_close(model.attention(case.x), f.alpha)
 
 
 @pytest.mark.parametrize("T", [1, 2, 127, 128, 129, 300])
 def test_blocked_step_against_autograd(T):
-    assert equations.blocked_error(T, 0.3) < 1e-12
+    assert closed_forms_checked.blocked_error(T, 0.3) < 1e-12
 
 
 def test_blocked_step_survives_scores_beyond_the_safe_bound():
@@ -45,7 +45,7 @@ def test_blocked_step_survives_scores_beyond_the_safe_bound():
     x = torch.randn(200, 20, generator=gen, dtype=torch.float64)
     w = [10 * torch.randn(s, generator=gen, dtype=torch.float64) for s in ((10, 20), (10, 20), (15, 20), (8, 15))]
     target = torch.nn.functional.one_hot(torch.arange(200) % 8, 8).double()
-    f = gradients.forward(x, gradients.Weights(*w, torch.zeros(8).double()), gradients.causal_mask(200))
+    f = closed_forms.forward(x, closed_forms.Weights(*w, torch.zeros(8).double()), closed_forms.causal_mask(200))
     expected = -(f.logits.log_softmax(-1) * target).sum(-1).mean()
     torch.testing.assert_close(causal.step(x, target, *w).loss, expected)
 
@@ -64,12 +64,12 @@ def test_predictions_and_spread():
 
 
 def test_first_order_claims():
-    values = equations.first_order(20)
+    values = closed_forms_checked.first_order(20)
     assert all(holds("agarwal2025/eq33-43", key, value) for key, value in values.items())
 
 
 def test_readings_of_the_updates():
-    values = equations.readings_of_updates(20)
+    values = closed_forms_checked.readings_of_updates(20)
     assert holds("agarwal2025/q-eq33-36", "updates/free", values["updates/free"])
     assert not holds("agarwal2025/q-eq33-36", "updates/follow", values["updates/follow"])
     assert not holds("agarwal2025/q-eq33-36", "updates/weights", values["updates/weights"])
@@ -81,27 +81,31 @@ def test_orthonormal_inputs_remove_the_mixing():
         case, gen = random_case(index), torch.Generator().manual_seed(index)
         q, _ = torch.linalg.qr(torch.randn(12, len(case.x), generator=gen, dtype=torch.float64))
         wide = [torch.randn(len(m), 12, generator=gen, dtype=torch.float64) for m in case.w[:3]]
-        own = Case(q.mT, case.y, gradients.Weights(*wide, *case.w[3:]), case.mask)
-        f = gradients.forward(own.x, own.w, own.mask)
-        printed = gradients.value_step(f.alpha, gradients.upstream(f.p, own.y, own.w.W_O), 1.0)
-        assert relative(own.x @ -equations.autograd(own)["W_V"].mT, printed) < 1e-9
+        own = Case(q.mT, case.y, closed_forms.Weights(*wide, *case.w[3:]), case.mask)
+        f = closed_forms.forward(own.x, own.w, own.mask)
+        printed = closed_forms.value_step(f.alpha, closed_forms.upstream(f.p, own.y, own.w.W_O), 1.0)
+        assert relative(own.x @ -closed_forms_checked.autograd(own)["W_V"].mT, printed) < 1e-9
 
 
 # -- mutations ------------------------------------------------------------------------------------------------------------
 
 
 def test_mutation_sign_of_the_advantage(monkeypatch):
-    right = gradients.advantage
-    monkeypatch.setattr(gradients, "advantage", lambda alpha, b: -right(alpha, b))
-    assert not holds("agarwal2025/eq13-32", "eq/gradients", max(equations.gradient_error(i) for i in range(10)))
+    right = closed_forms.advantage
+    monkeypatch.setattr(closed_forms, "advantage", lambda alpha, b: -right(alpha, b))
+    assert not holds(
+        "agarwal2025/eq13-32", "eq/gradients", max(closed_forms_checked.gradient_error(i) for i in range(10))
+    )
     said = sentences.signs(10)
     assert not holds("agarwal2025/signs", "signs/scores", said["signs/scores"])
     assert not holds("agarwal2025/signs", "signs/advantage", said["signs/advantage"])
 
 
 def test_mutation_missing_baseline(monkeypatch):
-    monkeypatch.setattr(gradients, "baseline", lambda alpha, b: torch.zeros_like(b[..., 0]))
-    assert not holds("agarwal2025/eq13-32", "eq/gradients", max(equations.gradient_error(i) for i in range(10)))
+    monkeypatch.setattr(closed_forms, "baseline", lambda alpha, b: torch.zeros_like(b[..., 0]))
+    assert not holds(
+        "agarwal2025/eq13-32", "eq/gradients", max(closed_forms_checked.gradient_error(i) for i in range(10))
+    )
     assert not holds("agarwal2025/signs", "signs/scores", sentences.signs(10)["signs/scores"])
 
 
@@ -117,13 +121,13 @@ def test_mutation_wrong_mask(monkeypatch):
         return e
 
     monkeypatch.setattr(causal, "_weights", shifted)
-    assert not holds("agarwal2025/eq13-32", "eq/blocked", equations.blocked_error(97, 0.3))
+    assert not holds("agarwal2025/eq13-32", "eq/blocked", closed_forms_checked.blocked_error(97, 0.3))
 
 
 def test_mutation_value_step_towards_the_error(monkeypatch):
-    right = gradients.value_step
-    monkeypatch.setattr(gradients, "value_step", lambda alpha, u, rate: -right(alpha, u, rate))
-    assert not holds("agarwal2025/eq33-43", "eq/context", equations.first_order(4)["eq/context"])
+    right = closed_forms.value_step
+    monkeypatch.setattr(closed_forms, "value_step", lambda alpha, u, rate: -right(alpha, u, rate))
+    assert not holds("agarwal2025/eq33-43", "eq/context", closed_forms_checked.first_order(4)["eq/context"])
 
 
 # -- statements and toy ---------------------------------------------------------------------------------------------------
@@ -133,7 +137,7 @@ def test_correct_logit_can_fall_along_minus_u():
     """A counterexample small enough to read: class 1 is wrong, likely, and its output vector is twice the correct one's."""
     W_O = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
     p, y = torch.tensor([[0.5, 0.5]], dtype=torch.float64), torch.tensor([0])
-    u = gradients.upstream(p, y, W_O)
+    u = closed_forms.upstream(p, y, W_O)
     moved = (-u @ W_O.T)[0]
     assert moved[0] < 0
     assert moved[0] > moved[1]
@@ -143,8 +147,8 @@ def test_correct_logit_can_fall_along_minus_u():
 def test_toy_step_is_plain_gradient_descent(bias):
     """On the four matrices, and on the bias of equation 7 only where it is trained; alone and at each run's own rate."""
     run = toy_runs.train([0], 0.5, 0.1, 1, bias)
-    w = gradients.Weights(*[p[0].clone().requires_grad_() for p in run.weights[0]])
-    loss = torch.nn.functional.cross_entropy(gradients.forward(run.x[0], w).logits, run.y[0], reduction="sum")
+    w = closed_forms.Weights(*[p[0].clone().requires_grad_() for p in run.weights[0]])
+    loss = torch.nn.functional.cross_entropy(closed_forms.forward(run.x[0], w).logits, run.y[0], reduction="sum")
     grads = torch.autograd.grad(loss, w)
     for name, g in zip(w._fields, grads, strict=True):
         step = 0.1 * g if bias or name != "b" else 0 * g
@@ -159,7 +163,7 @@ def test_alignment_is_ranked_against_random_directions():
     x = torch.from_numpy(rng.normal(size=(200, 5, 3)))
 
     def moving(W):
-        w = gradients.Weights(*[torch.zeros(200, 2, 3).double()] * 2, W, *[torch.zeros(200, 3, 2).double()] * 2)
+        w = closed_forms.Weights(*[torch.zeros(200, 2, 3).double()] * 2, W, *[torch.zeros(200, 3, 2).double()] * 2)
         return toy_runs.Ensemble(x, None, [w._replace(W_V=0 * W), w], np.empty(0), np.empty(0))
 
     line = torch.zeros(200, 2, 3).double()

@@ -9,7 +9,7 @@ import torch
 from iclbook.models.attention import Attention, attend
 from iclbook.models.kernels import kernel_values, key_factor, relate
 from iclbook.models.recall_transformer import RecallTransformer
-from iclbook.papers.agarwal2025 import gradients
+from iclbook.papers.agarwal2025 import closed_forms
 from iclbook.papers.he2025.predictors import debiased_gd, sample_prompts, scores, softmax, softmax_predictor, vanilla_gd
 from iclbook.papers.nagy2026.construction import construct, layer_answers
 from iclbook.papers.wang2025.descent import functional_descent
@@ -151,11 +151,11 @@ def test_responsibilities_weigh_the_gradient_of_ov():
     u = 2 * (answer.detach() - target)[:, None, None]  # (B, 1, 1): the gradient at each answer
     for head, omega in enumerate(omegas):
         alpha = torch.from_numpy(softmax(omega * scores(PROMPTS.x, PROMPTS.x_q)))[:, None]  # (B, 1, L)
-        own = gradients.value_projection_gradient(u, alpha, context).sum(0)  # (1, D + 1)
+        own = closed_forms.value_projection_gradient(u, alpha, context).sum(0)  # (1, D + 1)
         assert distance(own.numpy(), by_autograd[head].numpy()) < SAME
         through_o = u * model.output[head, -1].detach()  # (B, 1, D + 1)
-        own = gradients.value_projection_gradient(through_o, alpha, context).sum(0)
+        own = closed_forms.value_projection_gradient(through_o, alpha, context).sum(0)
         assert distance(own.numpy(), in_v[head].numpy()) < SAME
         even = torch.full_like(alpha, 1 / L)
-        wrong = gradients.value_projection_gradient(u, even, context).sum(0)
+        wrong = closed_forms.value_projection_gradient(u, even, context).sum(0)
         assert distance(wrong.numpy(), by_autograd[head].numpy()) > OTHER

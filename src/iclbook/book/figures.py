@@ -1,4 +1,4 @@
-"""Figures of the pages: a picture that a cell drew, a slider figure or a model in the page, numbered, with its caption right below, and folded below that its numbers and their origin.
+"""Figures of the pages: pictures that cells drew, slider figures and models, each with a number and a caption right below it, and with its data and their origin folded below that.
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
 the verdicts, which may stand between, into the figure. A slider's caption is its description; a model is a figure with a caption already, and gets the number.
@@ -28,7 +28,7 @@ from sphinx.writers.html5 import HTML5Translator
 from ..inputs import executed_path
 from ..numbers import duration, number
 from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW, cell_outputs
-from ..references import write_text
+from ..reference_values import write_text
 
 #: Folder of the files beside the pages, from the top of the book.
 FILES = "_figures"
@@ -51,7 +51,7 @@ def without(notebook: Any) -> Any:
 
 
 def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What an executed copy holds of every figure: of a picture by its sha256, which is MyST-NB's name for it, of a slider by its widget, of a model by its name."""
+    """What an executed copy stores of each figure, by a picture's sha256 (MyST-NB's name of its file), a slider's widget or a model's name."""
     found = {}
     for output in cell_outputs(notebook):
         data, about = output.get("data", {}), output.get("metadata", {})
@@ -209,7 +209,7 @@ def move_widgets(app: Sphinx, page: str, template: str, context: dict[str, Any],
 
 
 def visit_image(self: HTML5Translator, node: nodes.image) -> None:
-    """An image as Sphinx writes it; a figure's keeps its place while it loads, and a phone gets a picture of its own."""
+    """Write an image as Sphinx does; for a figure, keep its space while it loads and offer phones a picture of their own."""
     HTML5Translator.visit_image(self, node)
     about = node.get("iclbook")
     if about is None:

@@ -18,7 +18,7 @@ WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
 
 
 def with_glance(notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path) -> nbformat.NotebookNode:
-    """The notebook with the line after its first cell; as it is where no ledger is that chapter's."""
+    """The notebook with the line after its first cell, or unchanged if the chapter has no ledger."""
     for ledger in all_ledgers(root):
         if ledger.chapter_name == chapter and notebook.cells:
             text = markdown(board(ledger, profile, root), minutes(notebook), entries(root).get(ledger.paper))

@@ -17,7 +17,7 @@ from ..errors import UserError
 from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
 from ..project import find_root
-from ..references import write_text
+from ..reference_values import write_text
 from .glance import authors, entries, fields_of
 
 #: Open .py chapters as notebooks and the start page as it reads, keep what widgets show, fetch no news.

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..inputs import LIBRARY, chapters, digest, executed_path, is_stale, source_path
 from ..project import MODEL, SLIDERS, VIEW, cell_outputs, ledger_paths
-from ..references import write_text
+from ..reference_values import write_text
 
 #: Where the pages are, below the book's folder.
 HTML = Path("_build") / "html"

@@ -17,7 +17,7 @@ from ..inputs import chosen, executed_path
 from ..machines import emulated, environment
 from ..numbers import number
 from ..project import check_profile, find_root
-from ..references import (
+from ..reference_values import (
     Reference,
     Spread,
     Value,

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from ..errors import UserError
 from ..numbers import number
 from ..project import shown
-from ..references import ROUNDING, Value
+from ..reference_values import ROUNDING, Value
 
 GRAMMAR = (
     'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
@@ -38,7 +38,7 @@ GRAMMAR = (
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _TERM = rf"({_NUMBER}|key:[^\s,\[\]]+)"
 _TEXT = re.compile(r"==\s*(?:\"([^\"]*)\"|'([^']*)')")
-#: Kind of rule -> its form, with a group a term.
+#: Pattern of each kind of rule, with one group for each term.
 _FORMS = {
     "order": re.compile(rf"(?:>=|<=|==|>|<)\s*{_TERM}"),
     "within": re.compile(rf"within\s+{_TERM}(?:\s*%)?\s+of\s+{_TERM}"),
@@ -88,16 +88,16 @@ class Term:
 
 
 class Distance(NamedTuple):
-    """One condition of a rule: whether it holds, and how far the value is from where that changes, in units of what the sides may be off together: below 1 the
-    condition may as well come out the other way; infinite where nothing that may be off can change it."""
+    """One condition of a rule: whether it holds, and its margin, the distance to the bound over the uncertainties of both sides together. Below 1 the
+    condition could come out the other way; the margin is infinite where no uncertainty can change it."""
 
     holds: bool
     margin: float
 
     @classmethod
     def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> Distance:
-        """From the gap between sides ``values`` that may be off by ``doubts``. A value at its bound decides if all sides are the same on every machine, as
-        a count is."""
+        """From the gap between the ``values`` of the sides, whose uncertainties are ``doubts``. A value at its bound decides if all sides are the same on
+        every machine, as a count is."""
         steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))
         doubt = sum(doubts)
         return cls(holds, math.inf if doubt == 0 or (gap == 0 and steady) else abs(gap) / doubt)

@@ -20,7 +20,7 @@ from ..errors import UserError
 from ..files import reading
 from ..numbers import numbers
 from ..project import check_profile, find_root
-from ..references import Value, load_reference, yardstick
+from ..reference_values import Value, load_reference, yardstick
 from ..statistics import Estimate
 from .ledger import Ledger
 from .reading import load_ledger
@@ -143,7 +143,7 @@ class Recorder:
     Use::
 
         record = Recorder("he2025", profile)
-        record("fig2.2/omega_pos", 0.131)        # shows nothing; prose reads it with {glue:text}`fig2.2/omega_pos`
+        record("fig2.2/text/mu_spread", 0.02)    # shows nothing; prose reads it with {glue:text}`fig2.2/text/mu_spread`
         record.all(measure(runs))                # every value of a mapping
         record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
         record.table()                           # counts, and the claims that no badge shows

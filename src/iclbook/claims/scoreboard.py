@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..draw import outputs
 from ..project import check_profile, find_root
-from ..references import load_reference, reference_path
+from ..reference_values import load_reference, reference_path
 from . import render
 from .ledger import Ledger
 from .reading import all_ledgers
@@ -40,7 +40,7 @@ def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> B
     root = root or find_root()
     name = ledger.chapter_name
     path = outputs(root) / "executed" / check_profile(profile) / f"{name}.ipynb"
-    # of a file that is written anew these change; every page that is built asks for all boards
+    # these change whenever a file is written anew; every page that is built asks for all boards
     files = [file.stat() for file in (path, reference_path(name, profile, root, draw=0)) if file.is_file()]
     key = id(ledger), path, *((file.st_ino, file.st_size, file.st_mtime_ns) for file in files)
     if key not in _boards:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import UserError
 from ..numbers import number
 from ..project import at_least
-from ..references import Reference, Value, Yardstick, yardstick
+from ..reference_values import Reference, Value, Yardstick, yardstick
 from .ledger import Claim, Ledger, Part
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ SILENT = (OUT_OF_REACH, NOT_YET_TESTED, OPEN)
 ANSWER_WORDS = (YES, YES_REDUCED, DEPENDS, NO, TOO_CLOSE, OUT_OF_REACH, OPEN)
 
 #: Standard errors in an uncertainty. A value may be off because another machine rounds differently (the regression check's tolerance, from the spread measured
-#: over emulated machines) and because other seeds or samples give another one (its standard error). Two of these because, were the true value on the other side
-#: of the bound, a value measured so far on this side would be seen in fewer than one repetition of forty; with one it would be one of six, and with three a
-#: claim would need twice the runs.
+#: over emulated machines) and because other seeds or samples give another one (its standard error). We take two: if the true value
+#: were on the other side of the bound, a measurement so far on this side would occur in fewer than one repetition of forty. With one it would be one of six,
+#: and with three a claim would need twice the runs.
 ERRORS = 2.0
 #: Margins above it are not told apart.
 AMPLE = 1000

@@ -61,7 +61,7 @@ def narrow(figure: Figure, dpi: float) -> Figure | None:
 
 
 def _restack(figure: Figure, panels: list[Axes]) -> bool:
-    """Put the panels below each other in the order of reading; false where some stand in no grid, or it becomes endless."""
+    """Put the panels below each other in the order of reading; false if a panel is in no grid, or if the figure would become too tall."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
     boxes = [ax.get_window_extent() for ax in panels]
@@ -99,7 +99,7 @@ def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
 
 
 def _height(ax: Axes, shape: float, width: float) -> float:
-    """Inches of a panel in a column so wide, its legend below it; ``shape`` is its height over its width before."""
+    """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width."""
     if ax.images and ax.get_aspect() != "auto":
         rows, columns = np.shape(ax.images[0].get_array())[:2]
         return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
@@ -149,7 +149,7 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
 
 
 def _put_below(ax: Axes, legend: Legend, figure: Figure) -> None:
-    """A legend beside whose words a narrow panel has no room for data goes below it."""
+    """Move a legend below its panel where it would leave no room for the data."""
     box, words = ax.get_window_extent(), legend.get_window_extent()
     if words.width < 0.45 * box.width and words.height < 0.4 * box.height:
         return

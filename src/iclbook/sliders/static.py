@@ -22,7 +22,7 @@ from .panel import Frame, Panel, Slider, describe, draw, fill, picture, picture_
 
 MAX_FRAMES = 60  # precomputed frames a page
 MAX_BYTES = 3_000_000  # their size in the page, where they stand in base64
-#: Most characters of the numbers of all frames; beyond, only those of the first one are kept.
+#: Most characters of the numbers of all frames; beyond, only those of the frame at the start are kept.
 MAX_NUMBERS = 1_000_000
 #: Where each slider stands, by index.
 Place = tuple[int, ...]
@@ -109,7 +109,7 @@ def _values_at(sliders: Sequence[Slider], place: Place) -> dict[str, Any]:
 
 
 def _numbers(drawn: dict[Place, Frame], sliders: Sequence[Slider], began: Place) -> dict[str, str]:
-    """The frames' numbers as one CSV with a column a slider, or those of the frame at the start where all are too many; and which they are."""
+    """The numbers of all frames as one CSV with a column for each slider, or those of the start frame if all are too many; and a label that says which."""
     names = [f"slider: {slider.label}" for slider in sliders]
     found = [
         dict(zip(names, _values_at(sliders, place).values(), strict=True)) | row

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import gradients as closed
-from .gradients import Weights
+from . import closed_forms as closed
+from .closed_forms import Weights
 
 #: Queries of a block: its scores stay in a core's cache.
 BLOCK = 128
@@ -154,7 +154,7 @@ def causal_pass(x: Tensor, y: Tensor, w: Weights, at: Pairs | None = None) -> Pa
 
 
 def score_steps(found: Pass, x: Tensor, at: Pairs) -> Tensor:
-    """:func:`.gradients.score_step_of_weights` of a unit step at these pairs, ``(n,)``."""
+    """:func:`.closed_forms.score_step_of_weights` of a unit step at these pairs, ``(n,)``."""
     i, j = at
     of_q, of_k = (-x @ (x.mT @ d) for d in (found.dq, found.dk))
     return ((of_q[i] * found.k[j]).sum(-1) + (found.q[i] * of_k[j]).sum(-1)) / found.q.shape[-1] ** 0.5

@@ -20,7 +20,7 @@ from ...tasks.sticky_chain import StickyChain
 from ...training import Group, History, Run
 from ...training.study import Study
 from .causal import predict, step
-from .gradients import Weights
+from .closed_forms import Weights
 
 #: Trained matrices, in the order of the recorded gradient norms.
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")

@@ -18,7 +18,7 @@ from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
 from .causal import predict, step
 from .chain_runs import MATRICES
-from .equations import random_weights
+from .closed_forms_checked import random_weights
 from .table_1 import Curves, bayes_losses, data, filtered_losses, paired, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.

@@ -19,10 +19,10 @@ from ...statistics import Estimate, bootstrap_error, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
 from ...training.study import Study
-from . import gradients as closed
+from . import closed_forms as closed
 from .causal import causal_pass, predict
 from .chain_runs import MATRICES, runs_of, sampled_positions, unpack, value_paths
-from .gradients import Weights
+from .closed_forms import Weights
 from .runs import ARMS
 from .table_1 import COLOUR, NAME, Curves, data, paired
 

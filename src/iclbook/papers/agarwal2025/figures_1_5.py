@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
-from .gradients import Weights, advantage, compatibility, every_gradient, forward, losses, upstream, value_step
+from .closed_forms import Weights, advantage, compatibility, every_gradient, forward, losses, upstream, value_step
 from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, is_sharp, is_smooth
 
 #: Readings of equation 7: its bias stays at 0, or is trained.

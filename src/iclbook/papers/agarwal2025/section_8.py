@@ -18,10 +18,10 @@ from ...random import generator
 from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...training.study import Study
-from . import gradients as closed
+from . import closed_forms as closed
 from .causal import causal_pass, predict, score_steps
 from .chain_runs import sampled_positions
-from .equations import rank_correlation
+from .closed_forms_checked import rank_correlation
 from .figure_9 import Followed
 from .runs import DROPOUTS
 from .table_1 import data

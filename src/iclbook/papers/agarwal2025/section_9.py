@@ -23,7 +23,7 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...models.lstm import lstm_scan
 from ...models.selective_ssm import selective_scan
-from .gradients import causal_mask
+from .closed_forms import causal_mask
 
 Values = dict[str, bool | float | list[float]]
 Derivative = Callable[[Tensor], Tensor]

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error
-from . import gradients as closed
+from . import closed_forms as closed
 from . import toy_runs
-from .equations import Case, autograd, random_case, rank_correlation
-from .gradients import Weights
+from .closed_forms import Weights
+from .closed_forms_checked import Case, autograd, random_case, rank_correlation
 
 #: Size of the small changes; quantities below ``CLEAR`` times the largest of their kind are too close to zero for a sign.
 SMALL, CLEAR = 1e-5, 1e-3

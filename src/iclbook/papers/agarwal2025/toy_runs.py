@@ -14,7 +14,7 @@ from ...project import check_profile
 from ...random import INIT, generator
 from ...tasks.random_targets import RandomTargets
 from ...training.computation import Computation
-from .gradients import Weights, every_gradient, forward
+from .closed_forms import Weights, every_gradient, forward
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
 TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100

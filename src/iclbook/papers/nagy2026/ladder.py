@@ -56,7 +56,7 @@ class Model(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Of the embedding, see :func:`.ladder.size_name`."""
+        """Of the embedding, see :func:`.ladder_study.size_name`."""
         return int(self.name.partition("w")[2])
 
     def aligned(self, at: int = -1, which: str = "lines") -> Alignment:

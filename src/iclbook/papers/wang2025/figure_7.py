@@ -1,4 +1,4 @@
-"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token, what 8K and 6M count, and where models that learn English end."""
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token, and where models that learn English end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
 from ...models.gd_language import KERNELS, GDLanguage
-from ...models.language import LanguageModel, normed
+from ...models.language import normed
 from ...models.transformer_language import TransformerLanguage
 from ...statistics import Estimate, ratio_terms, standard_error, widened_error
 from ...store import Results
@@ -25,8 +25,6 @@ from .language import MODELS
 V, S, WIDTH, HEADS = 13, 9, 8, 3
 #: Weights of the checks: large enough for attention to be far from uniform.
 SCALE = 20.0
-#: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
-SIZES, PAPER_HEADS = (50_257, 256, 512), 8
 #: Rows of figure 14; the first four are those of table 3.
 FIGURE_14 = ("true", "gd", "gd-ff", "tf", "linear", "rbf", "linear-ff", "rbf-ff")
 
@@ -97,38 +95,6 @@ def records() -> dict[str, Any]:
         "language/formula": apart,
         "language/additive": [interaction(one_block(kernel)) for kernel in KERNELS],
         "language/additive_tf": interaction(one_block()),
-    }
-
-
-def parameters() -> dict[str, Any]:
-    """Section 6.3's counts, taken in modules without memory, and what they leave out: GD, GD with feed-forward, the Transformer with heads of full width
-    (published code) and with standard ones (Radford et al. 2019)."""
-    with torch.device("meta"):
-        gd, gd_ff = (GDLanguage(*SIZES, n_heads=PAPER_HEADS, feed_forward=ff) for ff in (False, True))
-        tf, split = (TransformerLanguage(*SIZES, n_heads=PAPER_HEADS, split=split) for split in (False, True))
-
-    def part(model: LanguageModel, *names: str) -> int:
-        return sum(getattr(model, name).numel() for name in names)
-
-    diagonals, mixing = part(gd, "lam"), part(gd, "mix")
-    qkv, text = ("W_Q", "W_K", "W_V"), diagonals + gd.n_heads + mixing
-    inner, standard = (model.count() - model.embedding_count() for model in (gd_ff, split))
-    return {
-        "params/gd": diagonals,
-        "params/gd_counted_twice": 2 * diagonals,
-        "params/gd_scalar": diagonals + gd.n_heads,
-        "params/gd_text_millions": text / 1e6,
-        "params/tf_millions": part(tf, *qkv) / 1e6,
-        "params/tf_with_P_millions": part(tf, *qkv, "W_O") / 1e6,
-        "params/tf_narrow_millions": part(split, *qkv, "W_O") / 1e6,
-        "params/gd_with_P_ratio": (diagonals + mixing) / diagonals,
-        "params/gd_total_millions": gd.count() / 1e6,
-        "params/tf_total_millions": tf.count() / 1e6,
-        "params/total_ratio": gd.count() / tf.count(),
-        "params/gd_ff_millions": inner / 1e6,
-        "params/standard_millions": standard / 1e6,
-        "params/standard_ratio": inner / standard,
-        "params/attention_ratio": text / part(split, *qkv, "W_O"),
     }
 
 

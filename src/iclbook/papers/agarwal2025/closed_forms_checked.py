@@ -15,8 +15,8 @@ from ...drawing import style
 from ...models.single_head import SingleHead
 from ...random import generator
 from . import causal
-from . import gradients as closed
-from .gradients import Weights
+from . import closed_forms as closed
+from .closed_forms import Weights
 
 #: Purpose of the random numbers, see :func:`iclbook.random.generator`.
 PURPOSE = 7
@@ -73,7 +73,7 @@ def rank_correlation(a: Tensor, b: Tensor) -> float:
 
 
 def autograd(case: Case) -> dict[str, Tensor]:
-    """The gradients of the summed loss (equation 9) by autograd, named as by :func:`.gradients.every_gradient`."""
+    """The gradients of the summed loss (equation 9) by autograd, named as by :func:`.closed_forms.every_gradient`."""
     x, y, w, mask = case
     w = Weights(*[p.clone().requires_grad_() for p in w])
     f = closed.forward(x, w, mask)

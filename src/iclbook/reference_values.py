@@ -88,7 +88,7 @@ def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yar
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
-    """A chapter's reference, or None where there is none yet. That of the book at any draw: what rounding does is the same.
+    """A chapter's reference, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all.
 
     Raises:
         UserError: a damaged reference.

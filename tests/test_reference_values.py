@@ -5,7 +5,15 @@ from claims_kit import make_root, records_of
 
 from iclbook.check import compare
 from iclbook.claims import load_ledger
-from iclbook.references import Reference, agrees, read_reference, reference_path, spread_of, tolerance, write_reference
+from iclbook.reference_values import (
+    Reference,
+    agrees,
+    read_reference,
+    reference_path,
+    spread_of,
+    tolerance,
+    write_reference,
+)
 
 
 def test_the_tolerance_is_four_spreads_and_the_last_digits():
