@@ -255,7 +255,7 @@ def ledger_of(name: str, root: Path) -> Ledger:
 # -- how far rounding alone carries each recorded value: chapters run again on emulated machines, in a copy of the book ------
 
 #: Not part of the copy: what a run makes anew (caches hide differences between machines), and what it does not read.
-LEFT_OUT = (".git", ".venv", ".cache", "_build", "executed", "__pycache__", ".*_cache")
+LEFT_OUT = (".git", ".venv", ".cache", "_build", "draws", "executed", "__pycache__", ".*_cache")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +16,9 @@ INITS = ("code", "glorot")
 
 
 class _Trained(nn.Module):
-    """What both share: embeddings ``W_e``, matrices of a given size, their initialisation."""
+    """What both share: embeddings ``W_e`` (which start at random, or at those of ``known``), matrices of a given size, their initialisation."""
 
-    def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int) -> None:
+    def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:
         super().__init__()
         assert init in INITS, init
         assert n_classes >= 2, n_classes
@@ -25,14 +26,17 @@ class _Trained(nn.Module):
         self.kernel, self.init, self.layers = check_kernel(kernel), init, layers
         self.n_classes, self.width = n_classes, width
         self.embed = nn.Parameter(torch.zeros(width, n_classes))
+        self.known = known
 
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """``W_e ~ N(0, 1)``; matrices ``0.002 / layers * N(0, 1)`` (code) or Glorot and Bengio's uniform (text, appendix F), times
+        """``W_e ~ N(0, 1)`` or as known; matrices ``0.002 / layers * N(0, 1)`` (code) or Glorot and Bengio's uniform (text, appendix F), times
         ``scale``."""
         with torch.no_grad():
             for name, p in self.named_parameters():
                 if name == "embed":
                     p.normal_(0.0, 1.0, generator=generator)
+                    if self.known is not None:
+                        p.copy_(self.known.embedding)
                 elif self.init == "code":
                     p.normal_(0.0, CODE_SCALE * scale / self.layers, generator=generator)
                 else:
@@ -60,10 +64,13 @@ class TrainedStep(_Trained):
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`; its gamma is 1 (1/2 for RBF), since W_Q and W_K carry the scale; inner products
             are divided by ``sqrt(d + 2 d')`` as in the published code.
         init: ``code`` or ``glorot``.
+        known: a task whose ``embedding`` ``(width, n_classes)`` W_e starts from; a rate factor of 0 then holds it there.
     """
 
-    def __init__(self, d: int, n_classes: int, width: int, kernel: str = "softmax", init: str = "code") -> None:
-        super().__init__(n_classes, width, kernel, init, 1)
+    def __init__(
+        self, d: int, n_classes: int, width: int, kernel: str = "softmax", init: str = "code", known: Any = None
+    ) -> None:
+        super().__init__(n_classes, width, kernel, init, 1, known)
         self.d, self.size = d, d + 2 * width
         for name in ("W_Q", "W_K", "W_V", "P"):
             self.register_parameter(name, nn.Parameter(torch.zeros(self.size, self.size)))
@@ -114,7 +121,7 @@ class TrainedBlocks(_Trained):
     def __init__(
         self, d: int, n_classes: int, width: int, n_blocks: int, kernel: str = "softmax", init: str = "code"
     ) -> None:
-        super().__init__(n_classes, width, kernel, init, n_blocks)
+        super().__init__(n_classes, width, kernel, init, n_blocks, None)
         self.d, self.n_blocks = d, n_blocks
         self.size = size = d + 3 * width
         for name in ("W_Q", "W_K", "W_V", "P"):
