@@ -705,7 +705,7 @@ style.show(
 )
 
 # %% [markdown]
-# *Features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.*
+# *In both pairs of networks, features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/q-unseen")
