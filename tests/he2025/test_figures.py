@@ -19,6 +19,7 @@ from iclbook.papers.he2025 import (
     theorem_1,
 )
 from iclbook.papers.he2025.circuits import read_heads, with_both_signs
+from iclbook.statistics import jackknife
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -46,7 +47,7 @@ def test_errors_over_runs_prompts_and_medians():
     assert circuits.median_error(values) == pytest.approx(np.sqrt(np.pi / 2 / 4000), rel=0.3)
     some = values[:200]
     plain = some.std(ddof=1) / np.sqrt(200)
-    assert circuits.jackknife(lambda v: float(v.mean()), some) == pytest.approx(plain, rel=1e-9)
+    assert jackknife(lambda v: float(v.mean()), some) == pytest.approx(plain, rel=1e-9)
 
 
 # -- Figures 1 to 2.8 -------------------------------------------------------------------------------------------------

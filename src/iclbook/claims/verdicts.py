@@ -353,7 +353,7 @@ def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardsti
         name=part.name,
         key=part.key,
         value=record.value,
-        text=record.text if len(record.text) <= 80 else record.text[:60].rstrip(", ") + ", \u2026",
+        text=record.text if len(record.text) <= 80 else record.text[:60].rsplit(", ", 1)[0] + ", \u2026",
         rule=part.rule.describe(values),
         holds=part.rule.check(record.value, values),
         because=part.because,
