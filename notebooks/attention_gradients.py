@@ -359,7 +359,7 @@ record.verdicts("table1", "fig6-8", "approach")
 table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]})
 
 # %% [markdown]
-# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. An interval "tells the arms apart" if it cannot hold the other arm's printed number. The spread over seeds is another matter. The six printed standard deviations, over ours on the published chain, should lie between
+# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. An interval "tells the arms apart" if it cannot hold the other arm's printed number. The six printed standard deviations, over ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six). The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
@@ -392,7 +392,7 @@ record.verdicts("fig9")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Do both find the same?
-# Twice the paper says that both ways to train come to "similar solutions", by the KL divergence of their predictions, and prints no number. After equally many steps SGD is behind. So we train it on,
+# The paper says that both ways to train come to "similar solutions", by the KL divergence of their predictions, and prints no number. After equally many steps SGD is behind. So we train it on,
 # at rate 0.2, to the schedule's loss: from the same initial weights, and from another seed's.
 
 # %% tags=["hide-input"]

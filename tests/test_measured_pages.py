@@ -158,6 +158,7 @@ const unseen = [...document.querySelectorAll(".bd-header-article button, .bd-art
 }).map((e) => e.outerHTML.slice(0, 120));
 const small = [...document.querySelectorAll(".bd-article .noUi-handle, .iclbook-choice button")].filter((h) => h.checkVisibility() && Math.min(h.offsetWidth, h.offsetHeight) < 24).length;
 document.activeElement?.blur();
+scrollTo(0, 0);
 return { stops, scroll, unseen, small };
 """
 
