@@ -109,6 +109,7 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
             asked = (TEXTS, UNREADABLE, KEYBOARD, SEARCHED)
             texts, unreadable, keyboard, searched = map(browser.driver.execute_script, asked)
     scales = dict(browser.driver.execute_script(SCALES))
+    browser.driver.execute_async_script("setTimeout(arguments[0], 500)")  # the theme looks again at what scrolls
     objections = {"as typeset": audit(browser, TYPESET)} | audits(browser, path)
     return Seen(faults, lengths, texts, unreadable, scales, keyboard, searched, objections)
 
