@@ -88,8 +88,8 @@ def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs:
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("error", [UserError("a", "b")])
-def test_errors_travel_between_processes(error: UserError) -> None:
+def test_errors_travel_between_processes() -> None:
+    error = UserError("a", "b")
     back = pickle.loads(pickle.dumps(error))
-    assert type(back) is type(error)
+    assert type(back) is UserError
     assert (str(back), vars(back)) == (str(error), vars(error))

@@ -83,7 +83,7 @@ def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, 
 
 #: Studies whose replay takes ten seconds of a core and more, beside another one of their kind: that is replayed by `make test`, all are by `make test-full`.
 LONG = {
-    *("ladder_large", "ladder_small", "ladder_twin", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"),
+    *("ladder_large", "ladder_small", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"),
     *(f"images_{n}" for n in ("unseen1", "linear_unseen1", "short0", "short1", "seen0", "seen1", "last")),
     *(f"published_{n}_L32768" for n in ("tf", "two_tf", "two_gd", "inner", "squared")),
 }

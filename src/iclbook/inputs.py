@@ -105,10 +105,9 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """sha256 of everything that can change the executed copy of a chapter.
 
     Returns:
-        ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that its imports reach. ``ledger``: its claims.
-        ``results``: the committed results of its paper, and of
-        every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them,
-        which the badges show. ``pins``: requirements.txt and constraints.txt.
+        ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
+        its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
+        only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
 
     Raises:
         UserError: no such chapter, one that is no notebook; a file that cannot be read.

@@ -217,9 +217,5 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
     lines = ",\n".join(
         f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()
     )  # a line a figure
-    write_text(path, text.replace('"figures": {}', f'"figures": {{\n{lines}\n }}' if lines else '"figures": {}') + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing (:func:`iclbook.files.write_whole`)."""
-    write_whole(path, text)
+    figures = f'"figures": {{\n{lines}\n }}' if lines else '"figures": {}'
+    write_whole(path, text.replace('"figures": {}', figures) + "\n")

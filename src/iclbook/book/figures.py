@@ -25,10 +25,10 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.writers.html5 import HTML5Translator
 
+from ..files import write_whole
 from ..inputs import executed_path
 from ..numbers import duration, number
 from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW, cell_outputs
-from ..reference_values import write_text
 
 #: Folder of the files beside the pages, from the top of the book.
 FILES = "_figures"
@@ -198,7 +198,7 @@ def move_widgets(app: Sphinx, page: str, template: str, context: dict[str, Any],
     scripts.remove(manager)
     name = f"{FILES}/{page.rpartition('/')[2]}-sliders.js"
     body = state.attributes["body"]
-    write_text(
+    write_whole(
         Path(app.outdir) / name,
         'document.head.append(Object.assign(document.createElement("script"), '
         f'{{ type: "{STATE}", textContent: JSON.stringify({body}) }}));\n',

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ..claims import read_records
 from ..errors import UserError
+from ..files import write_whole
 from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
 from ..project import find_root
-from ..reference_values import write_text
 from .glance import authors, entries, fields_of
 
 #: Open .py chapters as notebooks and the start page as it reads, keep what widgets show, fetch no news.
@@ -39,10 +39,10 @@ def prepare(root: Path) -> Path:
     """Write the settings, the extension and what it fills into the text; returns their folder."""
     folder = root / ".cache" / "lab"
     extension = folder / "labextensions" / "iclbook"
-    write_text(folder / "settings" / "overrides.json", json.dumps(SETTINGS))
-    write_text(extension / "package.json", json.dumps(PACKAGE))
+    write_whole(folder / "settings" / "overrides.json", json.dumps(SETTINGS))
+    write_whole(extension / "package.json", json.dumps(PACKAGE))
     stored = {"values": {name: values(name, root) for name in chapters(root)}, "citations": citations(root)}
-    write_text(extension / "static" / "values.json", json.dumps(stored))
+    write_whole(extension / "static" / "values.json", json.dumps(stored))
     shutil.copy(root / "book" / "lab" / "extension.js", extension / "static")
     return folder
 

@@ -14,9 +14,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ..files import write_whole
 from ..inputs import LIBRARY, chapters, digest, executed_path, is_stale, source_path
 from ..project import MODEL, SLIDERS, VIEW, cell_outputs, ledger_paths
-from ..reference_values import write_text
 
 #: Where the pages are, below the book's folder.
 HTML = Path("_build") / "html"
@@ -28,7 +28,7 @@ SOURCES = ("_config.yml", "_toc.yml", "book", "references", "requirements.txt", 
 
 def seal(root: Path, profile: str) -> None:
     """Note that the pages are sound, and of what they were made; after a build that succeeded."""
-    write_text(root / HTML / SEAL, _state(root, profile))
+    write_whole(root / HTML / SEAL, _state(root, profile))
 
 
 def is_sealed(root: Path, profile: str) -> bool:

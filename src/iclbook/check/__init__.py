@@ -13,6 +13,7 @@ from pathlib import Path
 from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
 from ..errors import UserError
+from ..files import write_whole
 from ..inputs import chosen, executed_path
 from ..machines import emulated, environment
 from ..numbers import number
@@ -30,7 +31,6 @@ from ..reference_values import (
     spread_of,
     tolerance,
     write_reference,
-    write_text,
 )
 from .figures import Digest, moved, read_figures
 
@@ -355,4 +355,4 @@ def _short(value: Value | None) -> str:
 def write_json(path: Path, results: Sequence[ChapterCheck]) -> None:
     """The results as JSON."""
     body = {"ok": all(r.ok for r in results), "chapters": [asdict(r) | {"ok": r.ok} for r in results]}
-    write_text(path, json.dumps(body, indent=1) + "\n")
+    write_whole(path, json.dumps(body, indent=1) + "\n")

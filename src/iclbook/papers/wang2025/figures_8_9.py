@@ -75,10 +75,10 @@ def two_outcomes(get: Get, gd: np.ndarray, tf: np.ndarray) -> dict[str, Any]:
     """Linear attention, whose Trained TF ends in two ways: the share of starts near GD, and how far NLLs ``(R, n)`` of those starts and of the others are
     from GD's."""
     left = near(get)
-    gap = abs(difference(gd[left], tf[left])) if left.sum() > 1 else Estimate(0.0, 0.0)  # too few fail the share
+    compared = left if left.sum() > 1 else np.ones_like(left)  # all starts where too few end near GD
     return {
         "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
-        "fig8/linear_nll_gap": gap,
+        "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
         "fig8/stuck_nll_gap": 0.0 if left.all() else abs(float((gd - tf)[~left].mean())),
     }
 
