@@ -346,8 +346,8 @@ def _on_worker(request: bytes, number: int) -> Any:
 
 def _lost(problem: BaseException) -> UserError | None:
     """One line for what went wrong with the cluster rather than in the training; ``None`` for anything else."""
-    name, room = type(problem).__name__, type(problem).__module__.split(".")[0]
-    if room != "distributed" and not isinstance(problem, OSError | ImportError) and "CancelledError" not in name:
+    name, package = type(problem).__name__, type(problem).__module__.split(".")[0]
+    if package != "distributed" and not isinstance(problem, OSError | ImportError) and "CancelledError" not in name:
         return None
     return UserError(
         f"the cluster was lost ({name}: {one_line(problem)[:200]})",

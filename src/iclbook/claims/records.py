@@ -151,7 +151,7 @@ class Recorder:
     Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
 
     Args:
-        paper: the paper's key, the name of its room ``papers/<key>``.
+        paper: the paper's key, the name of its package ``papers/<key>``.
         profile: the profile that this notebook runs at.
 
     Raises:
