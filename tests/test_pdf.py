@@ -91,6 +91,7 @@ def test_a_small_book_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_book_is_printed_with_every_figure(book: Path) -> None:
     harness.require()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+import re
 
 import pytest
 import torch
@@ -81,18 +82,24 @@ def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, 
     assert deviation(made, store.load(paper, "paper", name, made.describe())) > 1
 
 
-#: Studies whose replay takes ten seconds of a core and more, beside another one of their kind: that is replayed by `make test`, all are by `make test-full`.
-LONG = {
-    *("ladder_large", "ladder_small", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"),
-    *(f"images_{n}" for n in ("unseen1", "linear_unseen1", "short0", "short1", "seen0", "seen1", "last")),
-    *(f"published_{n}_L32768" for n in ("tf", "two_tf", "two_gd", "inner", "squared")),
+#: Replays that take ten seconds of a core and more, and are of no new kind.
+LONG = {"ladder_large", "ladder_small", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"} | {
+    f"images_{n}" for n in ("unseen1", "linear_unseen1", "short0", "seen0", "last")
 }
 
 
+def replayed() -> list:
+    """Every study; `make test` replays the first of those that differ in a number of their name (a draw, a size), `make test-full` all."""
+    kinds, params = set(), []
+    for paper, name in STUDIES:
+        kind = paper, re.sub(r"\d+", "", name)
+        params.append(pytest.param(paper, name, marks=pytest.mark.full if name in LONG or kind in kinds else ()))
+        kinds.add(kind)
+    return params
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("paper", "name"), [pytest.param(*study, marks=pytest.mark.full if study[1] in LONG else ()) for study in STUDIES]
-)
+@pytest.mark.parametrize(("paper", "name"), replayed())
 def test_a_run_of_every_group_replays(paper, name):
     """The first steps of a committed run of each group, trained again by today's code."""
     study = DOCUMENTS[paper].studies("paper")[name]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from selenium import webdriver
@@ -105,11 +105,28 @@ class Browser:
 
     def open(self, address: str, *, width: int = WIDE, theme: str = "light", folds: bool = True) -> None:
         """Open a page, as wide as given, and the sections that are closed on it, and wait until formulas and widgets are drawn."""
+        self.load(address, width=width)
+        self.draw(theme=theme, folds=folds)
+
+    def load(self, address: str, *, width: int = WIDE) -> None:
+        """Load a page, and no more than a reader sees of it before scrolling."""
         self.driver.get("about:blank")  # what the page before still asks for is not this page's
         self._forget()
         self.resize(width)
         self.driver.get(address)
         self._wait("document.readyState === 'complete'")
+
+    def first_view(self, page: Path) -> tuple[dict[str, int], float]:
+        """Load a page from the disk: bytes of every file that it loads before a reader scrolls, and milliseconds until its first paint."""
+        self.load(page.as_uri())
+        time.sleep(1.5)  # pictures near the window, fonts of formulas
+        assert self.problems() == [], page
+        files = {unquote(urlsplit(url).path) for url in self.requests if url.startswith("file:")}
+        paints = "performance.getEntriesByType('paint').find((e) => e.name === 'first-contentful-paint')"
+        return {name: Path(name).stat().st_size for name in files}, self._run(f"return {paints}?.startTime ?? 1e9")
+
+    def draw(self, *, theme: str = "light", folds: bool = True) -> None:
+        """Bring all of the loaded page to the window, and wait until formulas and widgets are drawn."""
         # The theme keeps the reader's choice; set it as its button does.
         self.theme(theme)
         if folds:
