@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from iclbook.machines import environment
 
 SEEN = """
@@ -26,6 +28,7 @@ def seen_on(machine):
     ).stdout.split()
 
 
+@pytest.mark.full
 def test_torch_follows_and_other_kernels_round_otherwise():
     pinned, old = seen_on("pinned"), seen_on("sse-2")
     assert pinned[:2] == ["AVX2", "1"]

@@ -212,7 +212,11 @@ print(native.functions() is None, trainer.compiled, random.words(random.keys([7]
 
 
 @pytest.mark.parametrize(
-    "way", [{"ICLBOOK_KERNELS": "off"}, {"PATH": "/nowhere", "CC": ""}], ids=["off", "no compiler"]
+    "way",
+    [
+        pytest.param({"PATH": "/nowhere", "CC": ""}, id="no compiler"),
+        pytest.param({"ICLBOOK_KERNELS": "off"}, id="off", marks=pytest.mark.full),
+    ],
 )
 def test_all_of_it_can_be_done_without(way):
     done = subprocess.run(

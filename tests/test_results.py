@@ -39,6 +39,12 @@ STUDIES = [(paper, name) for paper, name, study in EVERY if not isinstance(study
 COMPUTED = [(paper, name) for paper, name, study in EVERY if isinstance(study, Computation)]
 
 
+#: What takes ten seconds of a core and more to make or train again and is of no new kind: `make test-full` does.
+LONG = {"ladder_large", "ladder_small", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"} | {
+    *("waits", "sgd_waits", *(f"images_{n}" for n in ("unseen1", "linear_unseen1", "short0", "seen0", "last")))
+}
+
+
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_committed_results_carry_todays_source_and_configuration(paper, name):
     results, study = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]
@@ -47,7 +53,9 @@ def test_committed_results_carry_todays_source_and_configuration(paper, name):
         assert results[f"{group.name}/loss"].shape[1] == len(group.runs)
 
 
-@pytest.mark.parametrize(("paper", "name"), COMPUTED)
+@pytest.mark.parametrize(
+    ("paper", "name"), [pytest.param(*one, marks=pytest.mark.full if one[1] in LONG else ()) for one in COMPUTED]
+)
 def test_committed_computations_carry_todays_source_and_come_out_again(paper, name):
     """One member of every group, made again by today's code."""
     results, made = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]
@@ -66,12 +74,13 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
             lambda rates: [1.001 * rate for rate in rates],
             marks=pytest.mark.full,
         ),
-        (
+        pytest.param(
             "crossing",
             "waits",
             crossing_waits,
             "SIZES",
             lambda sizes: {k: dataclasses.replace(s, scale=1.001 * s.scale) for k, s in sizes.items()},
+            marks=pytest.mark.full,
         ),
         ("crossing", "leads", crossing_leads, "EXCHANGED", lambda factor: 1.001 * factor),
     ],
@@ -80,12 +89,6 @@ def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, 
     made = DOCUMENTS[paper].studies("paper")[name]
     monkeypatch.setattr(room, constant, change(getattr(room, constant)))
     assert deviation(made, store.load(paper, "paper", name, made.describe())) > 1
-
-
-#: Replays that take ten seconds of a core and more, and are of no new kind.
-LONG = {"ladder_large", "ladder_small", "masks", "language_gd", "language_gd_ff", "glyph_networks_unseen"} | {
-    f"images_{n}" for n in ("unseen1", "linear_unseen1", "short0", "seen0", "last")
-}
 
 
 def replayed() -> list:
