@@ -35,8 +35,8 @@ class Computation:
         compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only.
         groups: names.
         first, count: members are ``first, ..., first + count - 1``.
-        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what twins show; 0 for not at all.
-        twins: how many twins (:mod:`iclbook.random`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
+        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what replicas show; 0 for not at all.
+        replicas: how many replicas (:mod:`iclbook.random`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
         may_diverge: groups whose numbers need not be finite.
     """
 
@@ -48,7 +48,7 @@ class Computation:
     count: int
     within: float = field(default=0.0, compare=False)
     may_diverge: tuple[str, ...] = ()
-    twins: int = field(default=0, compare=False)
+    replicas: int = field(default=0, compare=False)
 
     def of_groups(self, names: Sequence[str]) -> Computation:
         """The computation of some of its groups alone."""
@@ -151,7 +151,7 @@ def verify_computation(computation: Computation, profile: str, every: bool = Fal
 def deviation(computation: Computation, results: store.Results, every: bool = False) -> float:
     """Largest deviation of a member of every group that is made again, another in each (or of every member), as a share of what is allowed.
 
-    Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what twins move that one entry by. Twins are made only as long as a member
+    Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what replicas move that one entry by. Replicas are made only as long as a member
     is not explained.
     """
     worst = 0.0
@@ -163,11 +163,11 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
             return float("inf")
         moved = {name: np.zeros_like(array) for name, array in again.items()}
         shares = _shares(again, stored, moved, computation.within)
-        for which in range(computation.twins):
+        for which in range(computation.replicas):
             unsure = np.flatnonzero(shares > 1)
             if not len(unsure):
                 break
-            with random.twin(which):
+            with random.replica(which):
                 other = _made(computation, group, places[unsure])
             for name, array in other.items():
                 moved[name][unsure] = np.fmax(moved[name][unsure], np.abs(array - again[name][unsure]))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..random import twin_number
+from ..random import replica_number
 from ..tasks import Batch
 
 Tensors = tuple[Tensor, ...]
@@ -70,7 +70,7 @@ class FixedSet:
 
     def fixed(self, seeds: Sequence[int]) -> Tensors:
         """The prompts, ``(n, ...)`` each, so that choosing one reads contiguous memory."""
-        return _rows(self.prompts, self.n, self.seed, twin_number())
+        return _rows(self.prompts, self.n, self.seed, replica_number())
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
         """Which prompts ``(S, K, B)``, and what they take anew, as :func:`iclbook.random.numbers` says."""
@@ -91,8 +91,8 @@ class FixedSet:
 
 
 @lru_cache(maxsize=2)
-def _rows(prompts: Any, n: int, seed: int, twin: int | None) -> Tensors:
-    """The set with the prompts as first axis; each ``twin`` (:mod:`iclbook.random`) has its own."""
+def _rows(prompts: Any, n: int, seed: int, replica: int | None) -> Tensors:
+    """The set with the prompts as first axis; each ``replica`` (:mod:`iclbook.random`) has its own."""
     return tuple(part.movedim(-1, 0).contiguous() for part in prompts.draw(n, seed))
 
 
