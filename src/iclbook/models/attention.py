@@ -176,7 +176,6 @@ class ReducedAttention(Model):
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        assert n_heads >= 1, n_heads
         self._add("omega", n_heads, sd=1.0)
         self._add("mu", n_heads, sd=1.0)
 

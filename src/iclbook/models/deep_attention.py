@@ -45,10 +45,7 @@ class DeepAttention(Model):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        assert min(d, width, n_heads, n_layers) >= 1
         assert width % n_heads == 0, (width, n_heads)
-        assert 0 <= dropout < 1, dropout
-        assert orthogonality >= 0, orthogonality
         self.d, self.width, self.n_heads, self.n_layers = d, width, n_heads, n_layers
         self.layer_norm, self.orthogonality, self.dropout = layer_norm, orthogonality, dropout
         self.has_sink, self.has_scale = sink, layer_scale

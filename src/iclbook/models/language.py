@@ -44,7 +44,6 @@ class LanguageModel(Model):
     ) -> None:
         super().__init__()
         hidden = 4 * width if hidden is None else hidden
-        assert min(vocabulary, context, width, n_heads, n_blocks, hidden) >= 1
         self.context, self.width, self.n_heads, self.n_blocks = context, width, n_heads, n_blocks
         self.feed_forward = feed_forward
         self.inner = START / math.sqrt(2 * n_blocks)

@@ -45,7 +45,6 @@ class LanguageModel(Model):
         self, vocabulary: int, width: int, n_layers: int, n_heads: int, hidden: int, parallel: bool = True
     ) -> None:
         super().__init__()
-        assert min(vocabulary, width, n_layers, n_heads, hidden) >= 1
         assert width % (2 * n_heads) == 0, (width, n_heads)
         self.vocabulary, self.width, self.n_layers, self.n_heads = vocabulary, width, n_layers, n_heads
         self.parallel = parallel

@@ -39,8 +39,6 @@ class RecallTransformer(Model):
         diagonal: int = 1,
     ) -> None:
         super().__init__()
-        assert 2 <= order <= 7, order
-        assert n_responses >= 2, n_responses
         assert diagonal in (1, -1), diagonal
         assert 1 <= n_heads <= order, (n_heads, order)
         assert matrix in ("printed", "lemma"), matrix

@@ -55,8 +55,6 @@ class SequenceModel(Model):
         hidden: int = 48,
     ) -> None:
         super().__init__()
-        assert min(token_width, classes, stride, width, n_layers) >= 1
-        assert min(first, hidden) >= 0, (first, hidden)
         self.first, self.stride = first, stride
         self.width, self.n_layers, self.hidden = width, n_layers, hidden
         self._add("embed", width, token_width, fan_in=token_width)
@@ -138,7 +136,6 @@ class CausalTransformer(SequenceModel):
 
     def __init__(self, token_width: int, classes: int, n_heads: int = 4, **sizes: Any) -> None:
         super().__init__(token_width, classes, **sizes)
-        assert n_heads >= 1, n_heads
         assert self.width % n_heads == 0, n_heads
         self.n_heads = n_heads
         for name in ("query", "key", "value", "output"):

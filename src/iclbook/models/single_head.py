@@ -31,7 +31,6 @@ class SingleHead(Model):
         value_norm: bool = False,
     ) -> None:
         super().__init__()
-        assert min(d_x, d_k, d_v, n_classes) >= 1
         self.causal, self.bias, self.value_norm = causal, bias, value_norm
         self.d_x, self.d_k, self.d_v, self.n_classes = d_x, d_k, d_v, n_classes
         for name, shape in {"W_Q": (d_k, d_x), "W_K": (d_k, d_x), "W_V": (d_v, d_x), "W_O": (n_classes, d_v)}.items():

@@ -40,7 +40,6 @@ class SpectralAttention(Model):
         diversity: float = 0.0,
     ) -> None:
         super().__init__()
-        assert min(d, width, n_heads) >= 1, (d, width, n_heads)
         assert width % n_heads == 0, (width, n_heads)
         assert mask in MASKS, mask
         assert activation in ("softmax", "linear"), activation

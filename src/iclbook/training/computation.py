@@ -154,10 +154,15 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
     Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what replicas move that one entry by. Replicas are made only as long as a member
     is not explained.
     """
+
+    def made(group: str, places: np.ndarray) -> Arrays:
+        found = computation.compute(group, [computation.members[int(k)] for k in places])
+        return {name: np.asarray(array, float) for name, array in found.items()}
+
     worst = 0.0
     for i, group in enumerate(computation.groups):
         places = np.arange(computation.count) if every else np.array([7 * (i + 1) % computation.count])
-        again = _made(computation, group, places)
+        again = made(group, places)
         stored = {name: results[f"{group}/{name}"][places].astype(float) for name in again}
         if any(again[name].shape != stored[name].shape for name in again):
             return float("inf")
@@ -168,18 +173,12 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
             if not len(unsure):
                 break
             with random.replica(which):
-                other = _made(computation, group, places[unsure])
+                other = made(group, places[unsure])
             for name, array in other.items():
                 moved[name][unsure] = np.fmax(moved[name][unsure], np.abs(array - again[name][unsure]))
             shares = _shares(again, stored, moved, computation.within)
         worst = max(worst, float(shares.max()))
     return worst
-
-
-def _made(computation: Computation, group: str, places: np.ndarray) -> Arrays:
-    """A group's members at these places, in double precision."""
-    found = computation.compute(group, [computation.members[int(k)] for k in places])
-    return {name: np.asarray(array, float) for name, array in found.items()}
 
 
 def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.ndarray:

@@ -62,9 +62,18 @@ class Ensemble:
         self.model = group.build()
         self._scored = _Call(self.model, lambda model, *parts: group.loss(model, Batch(*parts)))
         self._observed = _Call(self.model, group.observe)
-        self.params = self._initial(device, dtype)
+        stacks: dict[str, list[Tensor]] = {}
+        for run in group.runs:  # drawn on the CPU, so that every device starts from the same point
+            self.model.initialise(generator(run.seed, INIT), run.init_scale)
+            for name, p in self.model.named_parameters():
+                stacks.setdefault(name, []).append(p.detach().clone())
+        #: Stacks ``name -> (R, ...)``, and learning rates shaped to broadcast against them.
+        self.params = {name: torch.stack(ps).to(device=device, dtype=dtype) for name, ps in stacks.items()}
+        self.rates: Tensors = {}
+        for name, p in self.params.items():
+            values = [run.rate * dict(run.factors).get(name, 1.0) for run in group.runs]
+            self.rates[name] = torch.tensor(values, dtype=dtype, device=device).reshape(-1, *[1] * (p.dim() - 1))
         self.state: State = group.optimiser.init(self.params)
-        self.rates = self._rates()
         self.loss_sum = torch.zeros(len(self.runs), device=device, dtype=dtype)
         watched = {} if watched is None else watched
         if group.observe not in watched:
@@ -74,23 +83,6 @@ class Ensemble:
         self.streams_read = torch.tensor([streams.index(run.data_seed) for run in self.runs], device=device)
         # whether run r reads stream r, so that nothing is copied
         self.reads_in_order = self.streams_read.tolist() == list(range(len(streams)))
-
-    def _initial(self, device: torch.device, dtype: torch.dtype) -> Tensors:
-        """Stacked initial parameters ``name -> (R, ...)``, drawn on the CPU so that every device starts from the same point."""
-        stacks: dict[str, list[Tensor]] = {}
-        for run in self.runs:
-            self.model.initialise(generator(run.seed, INIT), run.init_scale)
-            for name, p in self.model.named_parameters():
-                stacks.setdefault(name, []).append(p.detach().clone())
-        return {name: torch.stack(ps).to(device=device, dtype=dtype) for name, ps in stacks.items()}
-
-    def _rates(self) -> Tensors:
-        """Learning rates shaped to broadcast against each stacked parameter."""
-        rates = {}
-        for name, p in self.params.items():
-            values = [run.rate * dict(run.factors).get(name, 1.0) for run in self.runs]
-            rates[name] = torch.tensor(values, dtype=p.dtype, device=p.device).reshape(-1, *[1] * (p.dim() - 1))
-        return rates
 
     def seen(self, batch: Batch) -> Batch:
         """Each run's part of a batch whose leading axis are the streams."""

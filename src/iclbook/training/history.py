@@ -49,15 +49,11 @@ class History:
 
 def joined(pieces: Sequence[History]) -> History:
     """The history of a group from those of its runs, trained in pieces."""
-
-    def every(arrays: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        return {k: np.concatenate([a[k] for a in arrays], axis=1) for k in arrays[0]}
-
-    if len(pieces) == 1:
-        return pieces[0]
+    first = pieces[0]
     loss = np.concatenate([piece.loss for piece in pieces], axis=1)
-    circuits, kept = every([piece.circuits for piece in pieces]), every([piece.kept for piece in pieces])
-    return History(pieces[0].steps, loss, circuits, kept)
+    circuits = {k: np.concatenate([piece.circuits[k] for piece in pieces], axis=1) for k in first.circuits}
+    kept = {k: np.concatenate([piece.kept[k] for piece in pieces], axis=1) for k in first.kept}
+    return History(first.steps, loss, circuits, kept)
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:

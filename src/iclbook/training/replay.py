@@ -64,7 +64,7 @@ def replay_segments(study: Study, results: store.Results, kept: Arrays, device: 
         How many segments there are, and the largest deviation as in :func:`replay`.
     """
     ends = {(key.split("/")[0], int(key.split("/")[1]) + SEGMENT) for key in kept}
-    places = {(g.name, end) for g in study.groups for end in {e for name, e in ends if name == g.name}}
+    places = {(name, end) for name, end in ends if name in study.group_names}
     worst = 0.0
     for end in sorted({end for _, end in places}):
         groups = tuple(dataclasses.replace(g, runs=g.runs[:1]) for g in study.groups if (g.name, end) in places)
@@ -124,11 +124,8 @@ def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def _size(array: np.ndarray) -> np.ndarray:
     """Largest finite entry of each recorded step and run, ``(T, R, 1, ...)``."""
-    return (
-        np.abs(np.where(np.isfinite(array), array, 0.0)).max(axis=tuple(range(2, array.ndim)), keepdims=True)
-        if array.size
-        else array
-    )
+    finite = np.abs(np.where(np.isfinite(array), array, 0.0))
+    return finite.max(axis=tuple(range(2, array.ndim)), keepdims=True, initial=0.0)
 
 
 def sensitivity(group: str, plain: Arrays, replica: Arrays, before: Arrays) -> Arrays:
@@ -164,7 +161,7 @@ def measured_again(study: Study, results: store.Results) -> float | None:
     """
     if study.measure is None:
         return None
-    stored = {name: _history(results.group(name)) for name in (g.name for g in study.groups)}
+    stored = {g.name: _history(results.group(g.name)) for g in study.groups}
     again = study.measure(study, stored)
     moved = []
     for replica in range(2):
@@ -183,8 +180,8 @@ def measured_again(study: Study, results: store.Results) -> float | None:
 def _history(group: Arrays) -> History:
     """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
     shape = group["loss"].shape
-    others = ("steps", "loss")
-    circuits = {k: v for k, v in group.items() if k not in others and not k.startswith(KEPT) and v.shape[:2] == shape}
+    observed = {k: v for k, v in group.items() if k not in ("steps", "loss") and not k.startswith(KEPT)}
+    circuits = {k: v for k, v in observed.items() if v.shape[:2] == shape}
     return History(group["steps"], group["loss"], circuits)
 
 
