@@ -21,9 +21,7 @@ class DeepAttention(Model):
     layer scale exactly 9,989 (:mod:`iclbook.papers.nagy2026.section_9_5`).
 
     Args:
-        d: covariate dimension.
-        width: of the residual stream; a multiple of ``n_heads``.
-        n_heads, n_layers: at least 1.
+        d, width: covariates, and width of the residual stream, a multiple of ``n_heads``.
         layer_norm: normalise each layer's input, with gain and bias.
         sink: SM1, a learned token in front of the prompt that every token may attend to.
         layer_scale: SM2, a learned factor on what each layer adds to the stream, 1 at the start.

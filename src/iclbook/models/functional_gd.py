@@ -28,9 +28,7 @@ class FunctionalGD(Model):
     ``query (0, B)``.
 
     Args:
-        n_classes: number of categories C.
-        width: of an embedding, d'.
-        n_blocks: K.
+        n_classes, width, n_blocks: C, d', K.
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`.
         vector_rate: alpha_k is a vector of length d' (the published code) rather than a number (equation 3).
         gamma: the kernel parameter at the start; it is learned as ``log_gamma``.
@@ -140,9 +138,7 @@ class MultiKernelGD(nn.Module):
     ``n_heads = 1`` with ``Lambda = sqrt(gamma) I`` and without mixing is :class:`FunctionalGD`.
 
     Args:
-        d, n_classes, width: of the task.
-        n_heads: M.
-        n_blocks: K.
+        d, n_classes, width, n_heads, n_blocks: d, C, d', M, K.
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`, its gamma being 1: ``Lambda_m`` carries the scale.
         mixing: with matrices ``P_m``, otherwise the identity.
     """

@@ -26,8 +26,7 @@ class LanguageModel(Model):
     """Embeddings of tokens and positions, K feed-forward steps if asked for, and the gains of all layer norms.
 
     Args:
-        vocabulary, context, width: V, S, d'.
-        n_heads, n_blocks: M, K.
+        vocabulary, context, width, n_heads, n_blocks: V, S, d', M, K.
         feed_forward: whether each block ends with ``h + W_2 GELU(W_1 LN(h))``.
         hidden: of the feed-forward step; 4 d' by default.
     """

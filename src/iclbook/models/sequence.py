@@ -33,12 +33,9 @@ class SequenceModel(Model):
     A subclass adds the parameters of its mixer with :meth:`_add` and defines :meth:`_mix`, the only place where tokens meet.
 
     Args:
-        token_width: numbers in a token.
-        classes: outcomes that are predicted.
+        token_width, classes: numbers in a token, and outcomes that are predicted.
         first, stride: predictions are read at tokens ``first, first + stride, ...``.
-        width: of the residual stream.
-        n_layers: at least 1.
-        hidden: width of the feed-forward part; 0 leaves it out.
+        width, hidden: of the residual stream, and of the feed-forward part; 0 leaves it out.
     """
 
     #: Tokens of the longest sequence that the model can read.
@@ -131,7 +128,6 @@ class CausalTransformer(SequenceModel):
 
     Args:
         n_heads: heads per layer; they divide ``width``.
-        sizes: as in :class:`SequenceModel`.
     """
 
     def __init__(self, token_width: int, classes: int, n_heads: int = 4, **sizes: Any) -> None:
@@ -226,7 +222,6 @@ class SelectiveSsm(SequenceModel):
 
     Args:
         n_states: N, states of each channel.
-        sizes: as in :class:`SequenceModel`.
     """
 
     def __init__(self, token_width: int, classes: int, n_states: int = 4, **sizes: Any) -> None:
@@ -296,7 +291,6 @@ class PrefixMlp(SequenceModel):
 
     Args:
         length: tokens of the longest sequence.
-        sizes: as in :class:`SequenceModel`; layers are feed-forward only.
     """
 
     def __init__(self, token_width: int, classes: int, length: int, **sizes: Any) -> None:

@@ -22,9 +22,8 @@ class SpectralAttention(Model):
     (d = 32, 4 heads, d_head = 8)" of section 9.1; what that section does not say (softmax or linear attention) is an argument.
 
     Args:
-        d: covariate dimension.
-        width: of the residual stream; a multiple of ``n_heads``.
-        n_heads: number of heads H; unless ``mask`` is ``none`` it divides ``d``.
+        d, width: covariates, and width of the residual stream, a multiple of ``n_heads``.
+        n_heads: H; unless ``mask`` is ``none`` it divides ``d``.
         mask: one of :data:`MASKS`. A masked head's keys read no responses either.
         activation: ``softmax``, or ``linear``: ``p_hl`` is the score over the number of tokens.
         diversity: weight of :meth:`penalty` (section 9.6).

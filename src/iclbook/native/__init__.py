@@ -61,12 +61,7 @@ def library(source: str, **macros: str | int) -> ctypes.CDLL | None:
 
 
 def compiled(source: str, flags: Sequence[str]) -> Path:
-    """The library of ``source`` under these flags, compiled unless it is there already.
-
-    Raises:
-        UserError: it does not compile.
-        OSError: the compiler cannot be run, or the library not be written.
-    """
+    """The library of ``source`` under these flags, compiled unless it is there already."""
     texts = [text.read_bytes() for text in c_sources(HERE / source)]
     key = [*FLAGS, *flags, _version(), platform.machine(), _processor()]
     digest = hashlib.sha256(b"\n".join([*texts, *map(str.encode, key)])).hexdigest()[:16]

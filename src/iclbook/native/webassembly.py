@@ -44,11 +44,7 @@ def compiler() -> str:
 
 
 def compiled() -> bytes:
-    """The module in WebAssembly.
-
-    Raises:
-        UserError: clang or lld is missing, or a source does not compile.
-    """
+    """The module in WebAssembly."""
     if lacking := missing():
         raise UserError(
             f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."

@@ -109,9 +109,6 @@ class GlyphSet:
     def load(self) -> Glyphs:
         """The set, drawn once and then kept in the project's cache. For a replica (:mod:`iclbook.random`) drawn with rounding errors, which tip
         some pixels to the next whole number.
-
-        Raises:
-            UserError: a damaged cache file.
         """
         return _load(self) if replica_errors() is None else _moved(self)
 

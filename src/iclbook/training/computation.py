@@ -56,12 +56,10 @@ class Computation:
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the groups."""
         return self.groups
 
     @property
     def members(self) -> range:
-        """All of them."""
         return range(self.first, self.first + self.count)
 
     def describe(self) -> dict[str, Any]:
@@ -81,17 +79,9 @@ def compute(
     parts: int = 1,
     missing: Sequence[str] = (),
 ) -> store.Results:
-    """Make a computation and keep its results.
+    """Make a computation on the CPU and keep its results; with an executor in so many shares of the members.
 
-    Args:
-        computation: what to compute, always on the CPU.
-        profile: where the results are kept.
-        progress: show a bar.
-        executor, parts: where to make it, and in how many shares of the members.
-        missing: make these groups alone, and keep them beside the others, which have results.
-
-    Raises:
-        UserError: what the computation and :mod:`iclbook.store` refuse.
+    Where ``missing`` names groups, these are made alone and kept beside the others, which have results.
     """
     lock = outputs(find_root()) / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
     what = f"the computation of {computation.paper}/{computation.name} at {profile}"
@@ -126,14 +116,8 @@ def _share(computation: Computation, members: Sequence[int], progress: bool) -> 
 
 
 def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
-    """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source.
-
-    Returns:
-        What was made again, as :func:`iclbook.training.replay.verify_study` returns it.
-
-    Raises:
-        UserError: something deviates.
-    """
+    """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source; what was made again, as
+    :func:`iclbook.training.replay.verify_study` returns it."""
     about = computation.paper, profile, computation.name
     results = store.load(*about, computation.describe())
     share = deviation(computation, results, every)

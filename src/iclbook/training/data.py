@@ -37,8 +37,7 @@ class Stream:
         return ()
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Random numbers of steps ``(K,)`` for data seeds with these keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words
-        ``(S, K, words, B)``."""
+        """Of steps ``(K,)`` and data seeds with keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words ``(S, K, words, B)``."""
         return random.numbers(self.task, keys, steps, random.DATA, (batch_size,), dtype)
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
@@ -98,11 +97,7 @@ def _rows(prompts: Any, n: int, seed: int, replica: int | None) -> Tensors:
 
 @dataclass(frozen=True)
 class FullBatch:
-    """All data of a run at every step, drawn once from its data seed.
-
-    Attributes:
-        task: ``dataset(seed)`` gives a run's data as a batch, on the CPU.
-    """
+    """All data of a run at every step, drawn once from its data seed: ``task.dataset(seed)`` gives them as a batch, on the CPU."""
 
     task: Any
 

@@ -135,12 +135,7 @@ class Ensemble:
         return params, state, first
 
     def observed(self, params: Tensors, batch: Batch) -> Tensors:
-        """Measurements of all runs, ``name -> (R, ...)``, and the parameters to keep at every record.
-
-        Args:
-            params: as :attr:`params`.
-            batch: what the runs see, for observations that ask for it.
-        """
+        """Measurements of all runs, ``name -> (R, ...)``, some of the ``batch`` that they see, and the parameters to keep at every record."""
         observe = self.group.observe
         if hasattr(observe, "of_runs"):
             found = observe.of_runs(self, params, batch, self.held_out)
@@ -186,11 +181,7 @@ def leaves(tree: Any) -> list[Tensor]:
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device for ``"auto"`` (CUDA when there is one), ``"cpu"`` or ``"cuda"``.
-
-    Raises:
-        UserError: unknown name, or CUDA asked for where there is none.
-    """
+    """The device for ``"auto"`` (CUDA when there is one), ``"cpu"`` or ``"cuda"``."""
     if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"unknown device {name!r}", "Choose auto, cpu or cuda.")
     if name == "cuda" and not torch.cuda.is_available():

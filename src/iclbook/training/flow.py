@@ -64,7 +64,7 @@ def gradient_flow(
         gradient: of the loss, same shape in and out.
         start: initial parameters of any shape; a leading axis makes an ensemble that shares its time steps.
         until: end of the flow, positive.
-        at: times to report, rising, within ``[0, until]``; the integrator's own by default.
+        at: times to report, rising; the integrator's own by default.
         events: functions of the state whose upward crossings of zero are located.
         stop_at: number of the event whose first crossing ends the flow; none by default.
         method, rtol, atol: as in ``scipy.integrate.solve_ivp``.

@@ -82,11 +82,7 @@ def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> li
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256.
-
-    Raises:
-        UserError: the folder cannot be written or the disk is full; the previous checkpoint, if any, is untouched.
-    """
+    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256."""
     buffer = io.BytesIO()
     torch.save(_as(content, np.ndarray, torch.from_numpy), buffer)
     body = buffer.getvalue()
@@ -94,11 +90,7 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, config: str) -> dict[str, Any] | None:
-    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none.
-
-    Raises:
-        UserError: the file is damaged, or was made from another configuration.
-    """
+    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none."""
     if not path.exists():
         return None
     with reading(path, HINT):

@@ -54,15 +54,8 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
 
 
 def replay_segments(study: Study, results: store.Results, kept: Arrays, device: str = "cpu") -> tuple[int, float]:
-    """Train the kept segments in the middle of the first run of each group again.
-
-    Args:
-        study, results, device: as for :func:`replay`.
-        kept: states, see :func:`iclbook.training.history.segment_states`.
-
-    Returns:
-        How many segments there are, and the largest deviation as in :func:`replay`.
-    """
+    """Train the segments in the middle of the first run of each group again whose states were kept (:func:`iclbook.training.history.segment_states`): how many
+    there are, and the largest deviation as in :func:`replay`."""
     ends = {(key.split("/")[0], int(key.split("/")[1]) + SEGMENT) for key in kept}
     places = {(name, end) for name, end in ends if name in study.group_names}
     worst = 0.0
@@ -203,17 +196,9 @@ def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]
 
 
 def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = False) -> dict[str, Any]:
-    """Derive again what is cheap of a stored study and, if it agrees, stamp it as made from today's source.
-
-    Args:
-        every: replay every run; otherwise one of each group.
-
-    Returns:
-        What was derived again, as kept in the provenance under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a
-        share of what rounding explains.
-
-    Raises:
-        UserError: something deviates.
+    """Derive again what is cheap of a stored study, with ``every`` of every run and otherwise of one of each group, and, if it agrees, stamp it as made from
+    today's source. Returns what the provenance keeps under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a share of
+    what rounding explains.
     """
     results = store.load(study.paper, profile, study.name, study.describe())
     made_on = results.provenance["device"]

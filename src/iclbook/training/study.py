@@ -72,7 +72,6 @@ class Study:
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the groups."""
         return tuple(group.name for group in self.groups)
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
@@ -139,18 +138,11 @@ def train_study(
     """Train a study (resuming an interrupted one), measure it and keep the results.
 
     Args:
-        study: what to train.
-        profile: where the results are kept.
-        device: ``auto``, ``cpu`` or ``cuda``.
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
-        progress: show a bar.
         executor: train parts of the study as tasks there: those of :mod:`iclbook.workers` or any other. A run depends on its own seed only.
         parts: how many parts of about as many runs each the executor is given: groups of a part share their data, which are drawn once. Equal parts give
             equal numbers wherever they are trained; other parts may round otherwise.
         missing: train these groups alone, and keep them beside the others, which have results.
-
-    Raises:
-        UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
     folder = outputs(find_root()) / ".cache" / "checkpoints"  # another draw never goes on from this one's
     stem = f"{study.paper}-{profile}-{study.name}"

@@ -44,15 +44,13 @@ class Trainer:
 
     Args:
         data: a kind of :mod:`iclbook.training.data`, or a task, of which every step draws a fresh batch.
-        groups: the groups; runs with equal data seeds see equal batches, which are drawn once.
-        steps: optimiser steps.
-        batch_size: prompts per step, B.
+        groups: runs with equal data seeds see equal batches, which are drawn once.
+        steps, batch_size: optimiser steps, and prompts a step, B.
         record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
             (:func:`iclbook.training.ensemble.steps_in_c`), whatever their number, and otherwise torch's compiler.
         compile_from: number of steps from which torch's compiler pays, on a GPU no fewer than :data:`COMPILE_ON_GPU_FROM_STEPS`; ``None`` for never.
-        dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
     """
 
