@@ -110,7 +110,7 @@ def test_only_what_is_reached_counts(package):
 
 def test_imports_are_followed_through_packages_that_pass_names_on():
     names = {f.name for f in reached(ROOTS)}
-    assert {"batch.py", "trainer.py", "groups.py", "reduced.py"} <= names
+    assert {"batch.py", "trainer.py", "groups.py", "attention.py"} <= names
     assert not names & {"spectral_regression.py", "errors.py", "cli.py"}
 
 
