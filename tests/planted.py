@@ -89,7 +89,7 @@ def _wang() -> tuple[Fault, ...]:
         at("contexts.py", "tested on the training draw", "VALIDATION, TEST = 1, 2", "VALIDATION, TEST = 1, 0"),
         at(erasure, "a wider kernel", "** 2 / 2\n", "** 2 / 4\n"),
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
-        at("models/multi_kernel.py", "mixing matrix transposed", f"{mix}.T", mix),
+        at("models/functional_gd.py", "mixing matrix transposed", f"{mix}.T", mix),
         at("figures_10_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
         at("figures_3_5.py", "gap of the wrong sign", "first[:n] - second[:n]", "second[:n] - first[:n]"),
         at("parameter_counts.py", "fewer positions", "(50_257, 256, 512)", "(50_257, 255, 512)"),

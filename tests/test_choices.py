@@ -11,8 +11,7 @@ import torch
 from scipy import stats
 
 from iclbook import random
-from iclbook.tasks.bijection_elimination import BijectionElimination
-from iclbook.tasks.hmm_filtering import HmmFiltering
+from iclbook.tasks.hmm_filtering import BijectionElimination, HmmFiltering
 from iclbook.tasks.sticky_chain import StickyChain
 from iclbook.training import Stream
 

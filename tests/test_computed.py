@@ -27,7 +27,7 @@ def powers(group, members):
 
 def edges(group, members):
     """Whether a number that rounding decides is large."""
-    jitter, start = random.twin_errors(), torch.full((len(members),), 1.1, dtype=torch.float64)
+    jitter, start = random.replica_errors(), torch.full((len(members),), 1.1, dtype=torch.float64)
     large = (start > 1.1) | (TILT[0] > 1) if jitter is None else random.jittered(start, jitter) > 1.1
     return {"side": large.numpy(), "size": np.ones(len(members))}
 
@@ -86,13 +86,13 @@ def test_one_member_of_five_is_made_again_and_every_one_if_asked(monkeypatch):
 
 
 def test_what_rounding_decides_is_no_deviation():
-    computation = Computation("toys", "edges", edges, ("one",), 0, 4, 1e-9, twins=16)
+    computation = Computation("toys", "edges", edges, ("one",), 0, 4, 1e-9, replicas=16)
     made = computed.compute(computation, "paper", progress=False)
     TILT[0] = 2.0
-    assert computed.deviation(computation, made) < 1, "twins lie on both sides"
-    assert computed.deviation(replace(computation, twins=0), made) > 1, "and are asked only where there are any"
+    assert computed.deviation(computation, made) < 1, "replicas lie on both sides"
+    assert computed.deviation(replace(computation, replicas=0), made) > 1, "and are asked only where there are any"
     wrong = store.Results(made.arrays | {"one/size": 1.1 * made["one/size"]}, made.provenance)
-    assert computed.deviation(computation, wrong) > 1, "twins agree on this"
+    assert computed.deviation(computation, wrong) > 1, "replicas agree on this"
 
 
 def test_a_catalogue_makes_loads_and_verifies_computations(capsys):

@@ -83,7 +83,7 @@ def test_the_ladders_model_is_gpt_neox(tmp_path, tokens):
         tmp_path,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0, "partial_rotary_factor": 1.0},
     )
-    model = LanguageModel(VOCABULARY, WIDTH, LAYERS, HEADS, 40, parallel=True)
+    model = LanguageModel(VOCABULARY, WIDTH, LAYERS, HEADS, 40)
     base = theirs.gpt_neox
     names = {
         "qkv": "attention.query_key_value",
@@ -117,25 +117,25 @@ def test_attention_scaled_by_the_layer_is_read(tmp_path, tokens):
     assert torch.allclose(ours.lens(ours.stream(tokens)), want, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "wrapped",
-    [
-        lambda w: {"model": w, "optimizer": {"step": 1}},
-        lambda w: {"state_dict": w, "epoch": 1},
-        lambda w: {f"_orig_mod.{k}": v for k, v in w.items()},
-        lambda w: {f"module.{k}": v for k, v in w.items()},
-        lambda w: (
-            {k: v.half() for k, v in w.items()} | {"gpt_neox.layers.0.attention.bias": torch.ones(1), "none": None}
-        ),
-    ],
-)
-def test_pickled_training_checkpoints_are_looked_into(wrapped, tmp_path, tokens):
+def test_pickled_weights_are_read_and_pickled_code_is_not(tmp_path, tokens):
     saved("pythia", tmp_path)
     want = read_pretrained(tmp_path)[0].stream(tokens)
     weights = safetensors.load_file(tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors").unlink()
-    torch.save(wrapped(weights), tmp_path / "pytorch_model.bin")
-    assert (read_pretrained(tmp_path)[0].stream(tokens) - want).abs().max() < 0.02 * want.abs().max()
+    torch.save(weights, tmp_path / "pytorch_model.bin")
+    assert torch.equal(read_pretrained(tmp_path)[0].stream(tokens), want)
+    torch.save(weights | {"code": Path("gone")}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match="is not read by transformers"):
+        read_pretrained(tmp_path)
+
+
+def test_weights_of_another_checkpoint_are_refused(tmp_path):
+    saved("pythia", tmp_path)
+    weights = safetensors.load_file(tmp_path / "model.safetensors")
+    weights.pop("gpt_neox.layers.1.attention.dense.weight")
+    safetensors.save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match="of one checkpoint"):
+        read_pretrained(tmp_path)
 
 
 def test_a_hub_cache_by_revision_by_hash_and_a_lone_snapshot(tmp_path):

@@ -64,7 +64,7 @@ def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(pa
     [
         ("tasks/linear_regression.py", "/ math.sqrt(self.d)", "* math.sqrt(self.d)"),
         ("models/attention.py", "1 / math.sqrt(self.width)", "2 / math.sqrt(self.width)"),
-        ("models/reduced.py", "0.0, scale", "0.0, 2 * scale"),
+        ("models/attention.py", '"mu", n_heads, sd=1.0', '"mu", n_heads, sd=2.0'),
         ("training/groups.py", "beta2: float = 0.999", "beta2: float = 0.99"),
         ("random.py", "state >> 1", "state >> 2"),
         ("training/data.py", "before = steps - 1", "before = steps - 2"),
@@ -110,7 +110,7 @@ def test_only_what_is_reached_counts(package):
 
 def test_imports_are_followed_through_packages_that_pass_names_on():
     names = {f.name for f in reached(ROOTS)}
-    assert {"batch.py", "trainer.py", "groups.py", "reduced.py"} <= names
+    assert {"batch.py", "trainer.py", "groups.py", "attention.py"} <= names
     assert not names & {"spectral_regression.py", "errors.py", "cli.py"}
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from iclbook.tasks import Batch, LinearRegression, MultiTaskRegression
-from iclbook.tasks.affine_regression import AffineRegression
+from iclbook.tasks.linear_regression import AffineRegression
 
 B = 20_000  # prompts of a Monte-Carlo check
 SIGMA = ((1.0, 0.5, -0.2), (0.5, 2.0, 0.3), (-0.2, 0.3, 0.7))

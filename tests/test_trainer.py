@@ -20,7 +20,7 @@ from iclbook.errors import UserError
 from iclbook.models import Attention, ReducedAttention
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer
-from iclbook.training.ensemble import Ensemble, run_slice
+from iclbook.training.ensemble import Ensemble
 from iclbook.training.history import pack_kept
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
@@ -74,26 +74,6 @@ def test_a_run_alone_equals_the_same_run_among_seven_different_ones(compile):
         alone = trainer([runs[r]], steps=50, dtype=torch.float32).train(progress=False)["g"]
         np.testing.assert_allclose(together.circuits["kq"][:, r], alone.circuits["kq"][:, 0], rtol=1e-3, atol=2e-5)
         np.testing.assert_allclose(together.loss[1:, r], alone.loss[1:, 0], rtol=1e-4)
-
-
-def cut_into(t, n):
-    """The trainer with its runs in parts of n."""
-    t._parts = [run_slice(t.ensembles, t._keys, slice(at, at + n)) for at in range(0, len(t._keys), n)]
-    return t
-
-
-def test_runs_in_parts_are_the_runs_at_once():
-    runs = [Run(s, rate=10.0 ** -(2 + s / 4), init_scale=0.5 + s / 3) for s in range(6)]
-    groups = [Group(f"{n} heads", Attention, {"d": 3, "n_heads": n}, runs, Adam()) for n in (1, 2)]
-    found = [
-        cut_into(Trainer(TASK, groups, 30, 32, device="cpu", compile=False, dtype=torch.float64), n) for n in (6, 2)
-    ]
-    whole, cut = (t.train(progress=False) for t in found)
-    for name in whole:
-        np.testing.assert_allclose(cut[name].loss[1:], whole[name].loss[1:], rtol=1e-12)
-        np.testing.assert_allclose(cut[name].circuits["kq"], whole[name].circuits["kq"], rtol=1e-9)
-    for a, b in zip(*(t._seen() for t in found), strict=True):
-        assert torch.equal(a, b)
 
 
 def test_runs_with_one_stream_see_the_same_data_and_others_do_not():

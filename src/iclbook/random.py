@@ -7,7 +7,7 @@ and sin. Whatever is chosen (an index, a category, an order) is therefore chosen
 (:mod:`iclbook.native`), where normals are the same to the bit on every processor; on a GPU and in traced programs torch draws them, and everywhere normals in
 double precision.
 
-Beside them, rounding errors put in by hand, to measure how far rounding alone carries a training (:func:`twin`).
+Beside them, rounding errors put in by hand, to measure how far rounding alone carries a training (:func:`replica`).
 """
 
 from __future__ import annotations
@@ -178,39 +178,39 @@ def uniform(random: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 #: Units by which random numbers are moved before something is chosen by what follows from them (a category by its probabilities). A choice cannot be
 #: scaled afterwards as a distance can. Four are the errors of log and cos on some processors; but a choice so near its edge is rare, so that most
-#: twins miss it, and those from :data:`SEARCHING` on look farther.
+#: replicas miss it, and those from :data:`SEARCHING` on look farther.
 CHOOSING, FARTHER = 4.0, 64.0
 SEARCHING = 4
 #: Distance of neighbouring float32 numbers, as a share of them.
 UNIT = 2.0**-23
 
-_twin: list[int | None] = []
+_replica: list[int | None] = []
 
 
 @contextmanager
-def twin(which: int | None) -> Iterator[None]:
-    """Whatever is built and trained in this context is a perturbed replica (a twin), another one for each number; with ``None`` it is not perturbed.
+def replica(which: int | None) -> Iterator[None]:
+    """Whatever is built and trained in this context is a perturbed replica, another one for each number; with ``None`` it is not perturbed.
 
-    Two processors differ in the order and width of their sums, so each number of each step may come out one rounding unit apart. A twin of a training
+    Two processors differ in the order and width of their sums, so each number of each step may come out one rounding unit apart. A replica of a training
     imitates that at the inputs of every step (Monte Carlo arithmetic; Parker 1997): parameters and data are multiplied by ``1 + 2**-23`` or
     ``1 - 2**-23`` at random. Noise on the data makes each term of a gradient err by itself, as other orders of summation do, so that a gradient whose terms
     cancel is as uncertain as it truly is. Zeros and whole numbers (labels, one-hot tokens, parameters not yet trained) are exact on every machine and stay.
     """
-    _twin.append(which)
+    _replica.append(which)
     try:
         yield
     finally:
-        _twin.pop()
+        _replica.pop()
 
 
-def twin_number() -> int | None:
-    """Which twin this is: part of the key of everything that is cached and moved; ``None`` outside of twins."""
-    return _twin[-1] if _twin else None
+def replica_number() -> int | None:
+    """Which replica this is: part of the key of everything that is cached and moved; ``None`` outside of replicas."""
+    return _replica[-1] if _replica else None
 
 
-def twin_errors(device: torch.device | str = "cpu") -> torch.Generator | None:
-    """A generator of the present twin's errors, always from its start; ``None`` outside of twins."""
-    return None if twin_number() is None else torch.Generator(device).manual_seed(twin_number())
+def replica_errors(device: torch.device | str = "cpu") -> torch.Generator | None:
+    """A generator of the present replica's errors, always from its start; ``None`` outside of replicas."""
+    return None if replica_number() is None else torch.Generator(device).manual_seed(replica_number())
 
 
 def signs(x: Tensor, generator: torch.Generator) -> Tensor:
@@ -226,14 +226,14 @@ def jittered(x: Tensor, generator: torch.Generator, units: float = 1.0) -> Tenso
 
 
 def choosing() -> float:
-    """How many rounding units this twin moves the numbers that decide a choice."""
-    return FARTHER if (twin_number() or 0) >= SEARCHING else CHOOSING
+    """How many rounding units this replica moves the numbers that decide a choice."""
+    return FARTHER if (replica_number() or 0) >= SEARCHING else CHOOSING
 
 
 def moved_batch(
     draw: Callable[..., Sequence[Tensor]], numbers: Sequence[Tensor], generator: torch.Generator
 ) -> list[Tensor]:
-    """The tensors ``draw(*numbers)`` of a twin: what was chosen near an edge is chosen anew, and the rest moved by a rounding unit."""
+    """The tensors ``draw(*numbers)`` of a replica: what was chosen near an edge is chosen anew, and the rest moved by a rounding unit."""
     others = [jittered(x, generator, choosing()) for x in numbers]
     pairs = zip(draw(*numbers), draw(*others), strict=True)
     return [jittered(chosen_anew(*pair), generator) for pair in pairs]

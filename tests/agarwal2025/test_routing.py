@@ -7,9 +7,7 @@ import math
 import pytest
 import torch
 
-from iclbook.models.lstm import lstm_scan
-from iclbook.models.selective_ssm import SelectiveSsm, selective_scan
-from iclbook.models.sequence import rms_norm
+from iclbook.models.sequence import SelectiveSsm, lstm_scan, rms_norm, selective_scan
 from iclbook.papers.agarwal2025 import section_9
 
 DRAWS = 12

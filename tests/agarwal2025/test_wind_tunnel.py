@@ -10,13 +10,10 @@ import pytest
 import torch
 
 from iclbook import random
-from iclbook.models.causal_transformer import CausalTransformer
-from iclbook.models.lstm import Lstm, lstm_scan
-from iclbook.models.selective_ssm import selective_scan
+from iclbook.models.sequence import CausalTransformer, Lstm, lstm_scan, selective_scan
 from iclbook.papers.agarwal2025 import runs
 from iclbook.papers.agarwal2025.runs import probe, soft_cross_entropy
-from iclbook.tasks.bijection_elimination import BijectionElimination
-from iclbook.tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
+from iclbook.tasks.hmm_filtering import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 
 HMM, BIJECTION = HmmFiltering(3, 2, 4), BijectionElimination(4, 4)
 

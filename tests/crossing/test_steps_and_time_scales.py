@@ -13,7 +13,7 @@ from iclbook.papers.crossing.measures.landscape import Landscape
 from iclbook.papers.crossing.measures.models import MODELS, prompts
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
-from iclbook.tasks.affine_regression import AffineRegression
+from iclbook.tasks.linear_regression import AffineRegression
 
 SMALL = LinearRegression(d=3, L=8, noise_var=0.0)
 

@@ -28,7 +28,7 @@ RNG = np.random.default_rng(3)
 
 
 def untrained(seed: int = 0, n_layers: int = 4, width: int = 32) -> LanguageModel:
-    model = LanguageModel(VOCABULARY, width, n_layers, 4, 64, rotary=0.25, parallel=True)
+    model = LanguageModel(VOCABULARY, width, n_layers, 4, 64)
     model.initialise(torch.Generator().manual_seed(seed))
     return model.requires_grad_(False)
 
@@ -147,6 +147,20 @@ def test_lines_follow_their_law_and_do_not_show_the_answer(k):
 SLOTS = VOCABULARY
 
 
+class Positioned(LanguageModel):
+    """Learned positions in place of rotary ones."""
+
+    def __init__(self, places: int, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.positions = torch.nn.Parameter(torch.zeros(places, self.width))
+
+    def embedded(self, tokens: torch.Tensor, embed: torch.Tensor | None = None) -> torch.Tensor:
+        return super().embedded(tokens, embed) + self.positions[: tokens.shape[-1]]
+
+    def _turn(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
 def induction_model(sink: bool = False) -> LanguageModel:
     """Two layers that copy what followed the last token before: embed | previous token | answer as three one-hot slots, positions in a fourth.
 
@@ -156,7 +170,7 @@ def induction_model(sink: bool = False) -> LanguageModel:
     places, heads = 64, 2
     dh = 2 * SLOTS + places
     width = heads * dh
-    model = LanguageModel(VOCABULARY, width, 2, heads, 4, positions=places, biases=False, rms=True, eps=0.0)
+    model = Positioned(places, VOCABULARY, width, 2, heads, 4)
     with torch.no_grad():
         for p in model.parameters():
             p.zero_()
@@ -180,7 +194,7 @@ def induction_model(sink: bool = False) -> LanguageModel:
                 q[:SLOTS, first : first + SLOTS] = sharp * torch.eye(SLOTS)
                 k[:SLOTS, before : before + SLOTS] = torch.eye(SLOTS)
                 if sink:
-                    q[dh, :] = sharp
+                    model.qkv_bias[layer, dh] = 100 * sharp
                     k[dh, place] = 1.0
             v[:SLOTS, first : first + SLOTS] = torch.eye(SLOTS)
             to = before if layer == 0 else answer

@@ -14,8 +14,7 @@ from iclbook.models.deep_attention import DeepAttention
 from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026.studies import SPECTRUM, OnProbes, Probes, penalised_error
 from iclbook.random import generator
-from iclbook.tasks.spectral_regression import SpectralRegression
-from iclbook.tasks.stored_prompts import StoredPrompts
+from iclbook.tasks.spectral_regression import SpectralRegression, StoredPrompts
 from iclbook.training import Adam, FixedSet, Group, Run, Sgd, Trainer
 from iclbook.training.data import as_data
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iclbook.papers.wang2025.networks import Network
-from iclbook.tasks.few_shot import FewShot
-from iclbook.tasks.glyphs import GlyphSet
+from iclbook.tasks.glyphs import FewShot, GlyphSet
 
 SMALL = GlyphSet(n_classes=14, n_train=8, typefaces=4, copies=2, size=12)
 #: The same with as many typefaces as the real set asks for: fewer characters have so many, so they are compared in a third of the time.

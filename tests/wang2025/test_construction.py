@@ -9,11 +9,9 @@ import torch
 from ledgers import GREEN, RED, failing, judge
 
 from iclbook.models import functional_gd, literal_blocks
-from iclbook.models.functional_gd import FunctionalGD
-from iclbook.models.inexact_gd import HardErasureGD
+from iclbook.models.functional_gd import FunctionalGD, HardErasureGD, MultiKernelGD
 from iclbook.models.kernels import KERNELS
 from iclbook.models.literal_blocks import LiteralBlocks, LiteralStep
-from iclbook.models.multi_kernel import MultiKernelGD
 from iclbook.models.trained_tf import TrainedBlocks, TrainedStep
 from iclbook.papers.wang2025 import construction, contexts, errata
 from iclbook.tasks import Batch

@@ -12,7 +12,7 @@ from wang2025.image_kit import FACES, SHORT
 
 from iclbook import random
 from iclbook.tasks import glyphs
-from iclbook.tasks.few_shot import FewShot
+from iclbook.tasks.glyphs import FewShot
 
 pytestmark = [
     pytest.mark.xdist_group("images"),  # glyphs and networks are made once

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from iclbook.errors import UserError
-from iclbook.models.transformer_language import TransformerLanguage
+from iclbook.models.language import TransformerLanguage
 from iclbook.papers.wang2025 import figure_7
 from iclbook.papers.wang2025.language import OnHeldOutText
 from iclbook.tasks import text

@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from iclbook.models.gd_language import KERNELS, GDLanguage
-from iclbook.models.transformer_language import TransformerLanguage
+from iclbook.models.language import KERNELS, GDLanguage, TransformerLanguage
 
 V, S, D, M, B = 11, 7, 8, 2, 3
 GD = [

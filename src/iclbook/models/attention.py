@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..native import FLOAT, LONG, POINTER, library
 from ..tasks.linear_regression import Layout
+from .module import Model
 
 #: Prompts that the C code takes side by side; a batch is a multiple.
 LANES = 16
@@ -67,7 +68,7 @@ def attend(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor, activation: s
     return torch.stack(outputs)
 
 
-class Attention(nn.Module):
+class Attention(Model):
     """Multi-head attention with separate Q, K, V, O matrices of size ``(d + N) x (d + N)`` per head (he2025, "Multi-Head Softmax Attention").
 
     Args:
@@ -100,33 +101,44 @@ class Attention(nn.Module):
         names = {"none": 1.0, "code": 1 / math.sqrt(self.width)}
         self.scale = names[score_scale] if named else float(score_scale)
         self.query_among_keys = query_among_keys
-        for name in ("query", "key", "value", "output"):
-            self.register_parameter(name, nn.Parameter(torch.zeros(n_heads, self.width, self.width)))
-
-    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """PyTorch's default for linear layers, drawn from the run's own generator and multiplied by ``scale``.
-
-        Q, K, V are uniform within ``1/sqrt(D)``; O joins H heads of width D, so it is uniform within ``1/sqrt(H D)``.
-        """
-        n_heads = self.query.shape[0]
-        bounds = {"query": self.width, "key": self.width, "value": self.width, "output": n_heads * self.width}
-        with torch.no_grad():
-            for name, fan_in in bounds.items():
-                bound = scale / math.sqrt(fan_in)
-                getattr(self, name).uniform_(-bound, bound, generator=generator)
+        for name, fan_in in zip(MATRICES, (self.width, self.width, self.width, n_heads * self.width), strict=True):
+            self._add(name, n_heads, self.width, self.width, fan_in=fan_in)  # O joins H heads of width D
 
     def circuits(self) -> dict[str, Tensor]:
         """``kq``: ``(H, D, D)`` = K^T Q, without the score scale; ``ov``: ``(H, N, D)``, the read-out rows of O V."""
         return {"kq": self.key.transpose(-1, -2) @ self.query, "ov": (self.output @ self.value)[:, -self.n_tasks :]}
 
-    def in_c(self, layout: Layout, batch_size: int) -> AttentionStep | None:
-        """The gradient of the squared error on such prompts in C; ``None`` where there is none, or no compiler."""
-        heads = self.query.shape[0]
-        sizes = layout.d + layout.n_tasks, layout.n_tasks
+    def in_c(
+        self, layout: Layout, batch_size: int, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor
+    ) -> Callable[[Tensor, Tensor], None] | None:
+        """``gradients(normals, runs)``: those of the squared error for runs ``(n,)``, int64, on one stream's normals ``(normals, B)``, in C, the closed form of what
+        autograd finds (``attention.c`` derives it). ``None`` where there is none, or no compiler.
+
+        Args:
+            layout: of a prompt's normals.
+            batch_size: prompts a step, B.
+            params, grads: stacks ``name -> (R, H, D, D)``; they and ``losses`` ``(R,)``, onto which losses are added, must stay in place.
+        """
+        n_heads, sizes = self.query.shape[0], (layout.d + layout.n_tasks, layout.n_tasks)
         ours = type(self) is Attention and not self.query_among_keys and sizes == (self.width, self.n_tasks)
-        if not ours or not AttentionStep.fits(layout, batch_size, heads, self.activation):
+        if not ours or batch_size % LANES or n_heads * self.width**2 > LARGEST:
             return None
-        return AttentionStep(layout, batch_size, heads, self.activation, self.scale)
+        compiled = library("attention.c", D=self.width, N=self.n_tasks, ACT=self.activation.upper())
+        if compiled is None:
+            return None
+        function = compiled.gradients
+        function.argtypes = [POINTER] * 3 + [LONG] * 2 + [FLOAT] + [POINTER] * 4
+        function.restype = None
+        task, scale = _task(layout, batch_size), self.scale
+        scratch = torch.zeros(LANES * (layout.L * (self.width + 1) + 1))
+        stacks = [(POINTER * len(MATRICES))(*(of[k].data_ptr() for k in MATRICES)) for of in (params, grads)]
+
+        def gradients(normals: Tensor, runs: Tensor) -> None:
+            aligned = -(-scratch.data_ptr() // 64) * 64
+            about = ctypes.addressof(task), normals.data_ptr(), runs.data_ptr(), len(runs)
+            function(*about, n_heads, scale, *stacks, losses.data_ptr(), aligned)
+
+        return gradients
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Predictions ``(N, B)`` for tokens ``(L, D, B)`` and query covariates ``(d, B)``."""
@@ -135,58 +147,6 @@ class Attention(nn.Module):
             empty = torch.zeros_like(query[: self.n_tasks])
             context = torch.cat([context, torch.cat([query, empty])[None]])
         return attend(self.scale * circuits["kq"], circuits["ov"], context, query, self.activation)
-
-
-# -- gradients in C: the closed form of what autograd finds (``attention.c`` derives it) ---------------------------------
-
-
-class AttentionStep:
-    """The losses and gradients of runs that read one stream of prompts.
-
-    Args:
-        layout: of a prompt's normals.
-        batch_size: prompts a step, B.
-        n_heads: H.
-        activation: ``softmax``, ``affine``, ``square``, ``tanh`` or ``linear``.
-        scale: factor on the scores.
-    """
-
-    def __init__(self, layout: Layout, batch_size: int, n_heads: int, activation: str, scale: float) -> None:
-        assert self.fits(layout, batch_size, n_heads, activation), (batch_size, n_heads)
-        width = layout.d + layout.n_tasks
-        self._function = library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()).gradients
-        self._function.argtypes = [POINTER] * 3 + [LONG] * 2 + [FLOAT] + [POINTER] * 4
-        self._function.restype = None
-        self._task = _task(layout, batch_size)
-        self._sizes = n_heads, scale
-        self._scratch = torch.zeros(LANES * (layout.L * (width + 1) + 1))
-        self._aligned = -(-self._scratch.data_ptr() // 64) * 64
-
-    @staticmethod
-    def fits(layout: Layout, batch_size: int, n_heads: int, activation: str) -> bool:
-        """Whether such steps can be taken, and compiled on this machine."""
-        width = layout.d + layout.n_tasks
-        if batch_size % LANES or n_heads * width**2 > LARGEST:
-            return False
-        return library("attention.c", D=width, N=layout.n_tasks, ACT=activation.upper()) is not None
-
-    def bind(self, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor) -> None:
-        """Say where the runs are: stacks of the four matrices and of their gradients, ``name -> (R, H, D, D)``, and sums of losses ``(R,)``. They must
-        stay in place."""
-        self._kept = [[of[k] for k in MATRICES] for of in (params, grads)]
-        stacks = [(POINTER * len(MATRICES))(*(x.data_ptr() for x in of)) for of in self._kept]
-        self._losses = losses
-        self._places = (*stacks, losses.data_ptr(), self._aligned)
-
-    def __call__(self, normals: Tensor, runs: Tensor) -> None:
-        """Gradients of some runs, in place; their losses are added.
-
-        Args:
-            normals: of one stream's batch, ``(normals, B)``.
-            runs: numbers of the runs, int64.
-        """
-        about = ctypes.addressof(self._task), normals.data_ptr(), runs.data_ptr(), len(runs)
-        self._function(*about, *self._sizes, *self._places)
 
 
 def _task(layout: Layout, batch_size: int) -> ctypes.Structure:
@@ -207,3 +167,26 @@ def _task(layout: Layout, batch_size: int) -> ctypes.Structure:
     kind = type("Task", (ctypes.Structure,), {"_fields_": [(k, t) for k, (t, _) in fields.items()]})
     is_array = ctypes.Array
     return kind(*(t(*v) if issubclass(t, is_array) else v for t, v in fields.values()))
+
+
+class ReducedAttention(Model):
+    """``yhat = sum_h mu_h <y, smax(omega_h X x_q)>``, a sum of H kernel regressors: the two numbers per head to which trained attention reduces (he2025, Key
+    Finding 1). They start from ``N(0, scale^2)``, small by the paper's assumption ("Starting from small random initialization").
+    """
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        self._add("omega", n_heads, sd=1.0)
+        self._add("mu", n_heads, sd=1.0)
+
+    def circuits(self) -> dict[str, Tensor]:
+        """The parameters themselves, each ``(H,)``."""
+        return {"omega": self.omega, "mu": self.mu}
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Predictions ``(1, B)`` for tokens ``(L, d + 1, B)`` and query covariates ``(d, B)``."""
+        d = query.shape[0]
+        inner = dot(context[:, :d], query, axis=-2)  # (L, B)
+        weights = torch.softmax(self.omega[:, None, None] * inner, dim=-2)  # (H, L, B)
+        mixture = (self.mu[:, None, None] * weights).sum(0)  # (L, B)
+        return (mixture * context[:, d]).sum(0, keepdim=True)

@@ -25,9 +25,6 @@ class ConvFeatures(nn.Module):
 
     def __init__(self, n_classes: int, channels: tuple[int, ...] = (16, 32, 64), d: int = 512) -> None:
         super().__init__()
-        assert n_classes >= 2, n_classes
-        assert d >= 1, d
-        assert min(channels, default=0) >= 1, channels
         widths = (1, *channels, d)
         self.convolutions = nn.ModuleList(
             nn.Conv2d(i, o, 3, padding=1, bias=False)
@@ -50,12 +47,6 @@ class ConvFeatures(nn.Module):
         """``norms`` ``(layers,)``, the length of each convolution's weights."""
         return {"norms": torch.stack([c.weight.norm() for c in self.convolutions])}
 
-    def _normalised(self, layer: int, x: Tensor, statistics: Statistics | None) -> Tensor:
-        norm = self.norms[layer]
-        if statistics is None:
-            return norm(x)
-        return batch_norm(x, *statistics[layer], norm.weight, norm.bias, eps=norm.eps)
-
     @torch.no_grad()
     def statistics(self, images: Tensor) -> Statistics:
         """Mean and variance ``(C,)`` of each layer's convolution on images ``(B, 1, S, S)``, each layer's input normalised by them."""
@@ -71,7 +62,9 @@ class ConvFeatures(nn.Module):
             x = convolution(x)
             if taken is not None:
                 taken.append((x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0)))
-            x = relu(self._normalised(i, x, statistics))  # (B, C, S, S)
+            norm = self.norms[i]
+            x = norm(x) if statistics is None else batch_norm(x, *statistics[i], norm.weight, norm.bias, eps=norm.eps)
+            x = relu(x)  # (B, C, S, S)
             if i < len(self.convolutions) - 1:
                 x = max_pool2d(x, 2)
         return x.mean((-2, -1))

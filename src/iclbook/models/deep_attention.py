@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from .module import Model
 
 #: As in torch.nn.LayerNorm.
 NORM_EPS = 1e-5
 
 
-class DeepAttention(nn.Module):
+class DeepAttention(Model):
     """``n_layers`` residual layers of multi-head softmax attention on the tokens ``(x_l, y_l)`` and ``(x_q, 0)``.
 
     Every token attends to every token; there are no positions. The prediction is a linear function of the query's last state. With layer
@@ -19,9 +21,7 @@ class DeepAttention(nn.Module):
     layer scale exactly 9,989 (:mod:`iclbook.papers.nagy2026.section_9_5`).
 
     Args:
-        d: covariate dimension.
-        width: of the residual stream; a multiple of ``n_heads``.
-        n_heads, n_layers: at least 1.
+        d, width: covariates, and width of the residual stream, a multiple of ``n_heads``.
         layer_norm: normalise each layer's input, with gain and bias.
         sink: SM1, a learned token in front of the prompt that every token may attend to.
         layer_scale: SM2, a learned factor on what each layer adds to the stream, 1 at the start.
@@ -43,42 +43,24 @@ class DeepAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        assert min(d, width, n_heads, n_layers) >= 1
         assert width % n_heads == 0, (width, n_heads)
-        assert 0 <= dropout < 1, dropout
-        assert orthogonality >= 0, orthogonality
         self.d, self.width, self.n_heads, self.n_layers = d, width, n_heads, n_layers
         self.layer_norm, self.orthogonality, self.dropout = layer_norm, orthogonality, dropout
         self.has_sink, self.has_scale = sink, layer_scale
-        shapes = {"embed": (width, d + 1), "embed_bias": (width,), "read": (width,), "read_bias": (1,)}
+        self._add("embed", width, d + 1, fan_in=d + 1)
+        self._add("embed_bias", width, fan_in=d + 1)
+        self._add("read", width, fan_in=width)
+        self._add("read_bias", 1, fan_in=width)
         for name in ("query", "key", "value", "output"):
-            shapes |= {name: (n_layers, width, width), f"{name}_bias": (n_layers, width)}
+            self._add(name, n_layers, width, width, fan_in=width)
+            self._add(f"{name}_bias", n_layers, width, fan_in=width)
         if layer_norm:
-            shapes |= {"gain": (n_layers, width), "shift": (n_layers, width)}
+            self._add("gain", n_layers, width, value=1.0)
+            self._add("shift", n_layers, width)
         if sink:
-            shapes["sink"] = (width,)
+            self._add("sink", width, sd=0.02)
         if layer_scale:
-            shapes["scale"] = (n_layers,)
-        for name, shape in shapes.items():
-            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
-
-    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """PyTorch's default for linear layers (weights and biases uniform within ``1/sqrt(fan_in)``), times ``scale``.
-
-        The sink is ``N(0, 0.02^2)``, gains and layer scales are 1, shifts 0.
-        """
-        fan_in = {"embed": self.d + 1, "embed_bias": self.d + 1}
-        with torch.no_grad():
-            for name, p in self.named_parameters():
-                if name in ("gain", "scale"):
-                    p.fill_(1.0)
-                elif name == "shift":
-                    p.zero_()
-                elif name == "sink":
-                    p.normal_(0.0, 0.02 * scale, generator=generator)
-                else:
-                    bound = scale / math.sqrt(fan_in.get(name, self.width))
-                    p.uniform_(-bound, bound, generator=generator)
+            self._add("scale", n_layers, value=1.0)
 
     # -- forward ------------------------------------------------------------------------------------------------------
 
@@ -89,9 +71,8 @@ class DeepAttention(nn.Module):
     def _run(self, context: Tensor, query: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Predictions ``(1, B)`` and, for each layer, the attention ``(H, T, B)`` of the query token."""
         d = self.d
-        tokens = torch.cat([context[:, : d + 1], torch.cat([query[:d], torch.zeros_like(query[:1])])[None]]).transpose(
-            0, 1
-        )  # (d + 1, T, B)
+        asked = torch.cat([query[:d], torch.zeros_like(query[:1])])[None]
+        tokens = torch.cat([context[:, : d + 1], asked]).transpose(0, 1)  # (d + 1, T, B)
         state = self._affine(self.embed, self.embed_bias, tokens)  # (width, T, B)
         if self.has_sink:
             state = torch.cat([self.sink[:, None, None].expand(-1, 1, state.shape[-1]), state], dim=1)
@@ -99,20 +80,12 @@ class DeepAttention(nn.Module):
         attention = []
         for layer in range(self.n_layers):
             inputs = self._normalised(layer, state) if self.layer_norm else state
-            if layer < self.n_layers - 1:
-                update, weights = self._attend(layer, inputs)
-                attention.append(weights[:, -1])
-            else:  # of the last layer only the query's row is read
-                update, weights = self._attend_query(layer, inputs)
-                state = state[:, -1:]
-                attention.append(weights)
+            update, weights = self._attend(layer, inputs)
+            attention.append(weights[:, -1])
             if self.has_scale:
                 update = self.scale[layer] * update
             if masks is not None:
-                mask = masks[layer]
-                if self.has_sink and layer < self.n_layers - 1:
-                    mask = torch.cat([torch.ones_like(mask[:, :1]), mask], dim=1)
-                update = update * (mask if layer < self.n_layers - 1 else mask[:, -1:])
+                update = update * masks[layer]
             state = state + update
         return self.read @ state[:, -1] + self.read_bias[:, None], attention
 
@@ -135,29 +108,15 @@ class DeepAttention(nn.Module):
         mixed = torch.einsum("htsb,hcsb->hctb", weights, v).flatten(0, 1)  # (width, T, B)
         return self._affine(self.output[layer], self.output_bias[layer], mixed), weights
 
-    def _attend_query(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.
-
-        Keys' biases add the same number to all scores of a row and drop out; values' biases are added once, as weights sum to 1.
-        """
-        heads = (self.n_heads, -1)
-        q = (self.query[layer] @ inputs[:, -1] + self.query_bias[layer, :, None]).unflatten(0, heads)  # (H, dh, B)
-        folded = self.key[layer].unflatten(0, heads).transpose(1, 2) @ q  # (H, width, B)
-        scores = (folded[:, :, None] * inputs).sum(1) / math.sqrt(q.shape[1])  # (H, T, B)
-        weights = torch.softmax(scores, dim=1)
-        averaged = (weights[:, None] * inputs).sum(2)  # (H, width, B)
-        mixed = (self.value[layer].unflatten(0, heads) @ averaged).flatten(0, 1)  # (width, B)
-        mixed = mixed + self.value_bias[layer, :, None]
-        return (self.output[layer] @ mixed + self.output_bias[layer, :, None])[:, None], weights
-
-    def _masks(self, context: Tensor, query: Tensor) -> list[Tensor] | None:
-        """A factor ``(width, T, B)`` for each layer's output, or None where the tokens carry no dropout rows."""
+    def _masks(self, context: Tensor, query: Tensor) -> Tensor | None:
+        """A factor ``(n_layers, width, T, B)`` for the layers' outputs, or None where the tokens carry no dropout rows; the sink is not dropped."""
         d = self.d
         if not self.dropout or query.shape[0] == d:
             return None
         rows = torch.cat([context[:, d + 1 :], query[None, d:]]).transpose(0, 1)  # (rows, T, B)
         kept = (rows[: self.n_layers * self.width] >= self.dropout).to(rows) / (1 - self.dropout)
-        return list(kept.unflatten(0, (self.n_layers, self.width)))
+        kept = torch.cat([torch.ones_like(kept[:, :1]), kept], dim=1) if self.has_sink else kept
+        return kept.unflatten(0, (self.n_layers, self.width))
 
     # -- what the figures show ----------------------------------------------------------------------------------------
 

@@ -7,10 +7,11 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
+from .kernels import KERNELS, embedded, kernel_values, key_factor, relate
+from .module import Model
 
 
-class FunctionalGD(nn.Module):
+class FunctionalGD(Model):
     """The GD transformer: ``n_blocks`` attention blocks whose only parameters are ``W_e``, the steps ``alpha_k`` and the kernel's ``gamma``.
 
     Each block is one step of equation 3 for all positions,
@@ -22,19 +23,12 @@ class FunctionalGD(nn.Module):
     ``n_blocks = 1``) updates the query alone; at ``f = 0`` every expectation is the mean of the embeddings, so one block needs
     only the kernel's sum for each category; the relations between covariates are taken as given, so a fixed set of contexts computes them once.
 
-    Interface, for one run (the trainer stacks runs):
-
-    * ``model(context, query)`` -> logits ``(C, B)``. Either tokens, ``context (N, d + 1, B)`` with rows ``x_i, y_i`` and ``query (d, B)``; or
-      cached relations, ``context (N, 2, B)`` (``n_blocks = 1``) or ``(N, 2 + N, B)`` with rows ``relation(x_q, x_i), y_i,
-      relation(x_1, x_i) .. relation(x_N, x_i)`` and an empty ``query (0, B)``. Which relation: ``KERNELS[kernel]``; :meth:`cache` makes them.
-    * ``model.logits(to_query (B, N), labels (B, N) long, between (B, N, N) or None)`` -> ``(B, C)``: the same, batch first.
-    * ``model.descend(...)`` with the same arguments -> ``f (B, n_blocks, d')``: the query's function after each block.
-    * Loss: :func:`iclbook.training.groups.cross_entropy`; ``batch.target (1, B)`` is the category's index.
+    :meth:`forward` takes tokens, ``context (N, d + 1, B)`` with rows ``x_i, y_i`` and ``query (d, B)``; or cached relations (:meth:`cache`), ``context
+    (N, 2, B)`` (``n_blocks = 1``) or ``(N, 2 + N, B)`` with rows ``relation(x_q, x_i), y_i, relation(x_1, x_i) .. relation(x_N, x_i)`` and an empty
+    ``query (0, B)``.
 
     Args:
-        n_classes: number of categories C.
-        width: of an embedding, d'.
-        n_blocks: K.
+        n_classes, width, n_blocks: C, d', K.
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`.
         vector_rate: alpha_k is a vector of length d' (the published code) rather than a number (equation 3).
         gamma: the kernel parameter at the start; it is learned as ``log_gamma``.
@@ -54,23 +48,19 @@ class FunctionalGD(nn.Module):
         random_rate: bool = False,
     ) -> None:
         super().__init__()
-        assert n_classes >= 2, n_classes
-        assert min(width, n_blocks) >= 1, (width, n_blocks)
-        assert gamma > 0, gamma
-        self.kernel, self.n_blocks, self.n_classes, self.width = (check_kernel(kernel), n_blocks, n_classes, width)
-        self.gamma0, self.rate0, self.random_rate = gamma, rate, random_rate
-        self.embed = nn.Parameter(torch.zeros(width, n_classes))
-        self.rate = nn.Parameter(torch.full((n_blocks, width if vector_rate else 1), float(rate)))
-        self.log_gamma = nn.Parameter(torch.tensor(math.log(gamma)))
+        assert kernel in KERNELS, kernel
+        self.kernel, self.n_blocks, self.n_classes, self.width = kernel, n_blocks, n_classes, width
+        self.random_rate = rate if random_rate else None
+        self._add("embed", width, n_classes, sd=1.0)
+        self._add("rate", n_blocks, width if vector_rate else 1, value=rate)
+        self._add("log_gamma", value=math.log(gamma))
 
+    @torch.no_grad()
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
         """``W_e ~ scale * N(0, 1)``; alpha and gamma at their starting values."""
-        with torch.no_grad():
-            self.embed.normal_(0.0, scale, generator=generator)
-            self.rate.fill_(self.rate0)
-            if self.random_rate:
-                self.rate.normal_(0.0, self.rate0, generator=generator)
-            self.log_gamma.fill_(math.log(self.gamma0))
+        super().initialise(generator, scale)
+        if self.random_rate is not None:
+            self.rate.normal_(0.0, self.random_rate, generator=generator)
 
     # -- forward ------------------------------------------------------------------------------------------------------
 
@@ -103,15 +93,18 @@ class FunctionalGD(nn.Module):
         if self.n_blocks == 1:
             return f[:, None]
         weights = kernel_values(self.kernel, between, gamma)  # (B, N, N)
-        categories = torch.arange(self.n_classes, device=labels.device)
-        values = (labels[..., None] == categories).to(embed) @ embed.T  # (B, N, d'), w_{y_i}
-        residual, at_keys, steps = values - mean, 0.0, [f]
+        values = embedded(embed, labels)  # (B, N, d'), w_{y_i}
+        expected, at_keys, steps = mean.expand_as(values), 0.0, [f]
         for k in range(1, self.n_blocks):
-            at_keys = at_keys + factor * self.rate[k - 1] * (weights @ residual)  # (B, N, d')
-            residual = values - torch.softmax(at_keys @ embed, dim=-1) @ embed.T
-            f = f + factor * self.rate[k] * (to_query[:, None] @ residual)[:, 0]
+            at_keys = at_keys + factor * self.rate[k - 1] * (weights @ (values - expected))  # (B, N, d')
+            expected = self.remaining(expected, between) + torch.softmax(at_keys @ embed, dim=-1) @ embed.T
+            f = f + factor * self.rate[k] * (to_query[:, None] @ (values - expected))[:, 0]
             steps.append(f)
         return torch.stack(steps, dim=1)
+
+    def remaining(self, expected: Tensor, between: Tensor) -> Tensor | float:
+        """What is left of the keys' expectations ``(B, N, d')`` once they are erased: nothing."""
+        return 0.0
 
 
 def cached_relations(relation: str, context: Tensor, query: Tensor, among_keys: bool) -> Tensor:
@@ -122,3 +115,75 @@ def cached_relations(relation: str, context: Tensor, query: Tensor, among_keys: 
     if among_keys:
         parts.append(relate(relation, keys, keys))
     return torch.cat(parts, dim=-1).movedim(0, -1)
+
+
+class HardErasureGD(FunctionalGD):
+    """:class:`FunctionalGD` with the limit ``lambda -> infinity`` of the softmax erasure head (wang2025, section 3.2.2).
+
+    That head attends to ``argmax_i x_i^T x_j``, not to j itself, so the slot of j becomes ``E_j - E_{argmax} + E(w | f_j)``. Where every position is its
+    own maximum this is :class:`FunctionalGD`. It equals ``LiteralBlocks(erasure="softmax", lam=1e5)``. Softmax update kernel only, whose cached
+    relations are the inner products that the erasure needs.
+    """
+
+    def remaining(self, expected: Tensor, between: Tensor) -> Tensor:
+        """That of the position itself: the expectation of another one is erased."""
+        return expected - expected.gather(-2, between.argmax(-1)[..., None].expand_as(expected))
+
+
+class MultiKernelGD(nn.Module):
+    """``f = sum_m P_m f_m`` with one functional step per block and head, kernel ``kappa(Lambda_m x, Lambda_m x')``.
+
+        f_m(x_j) <- f_m(x_j) + alpha_{m,k} / N sum_i [w_{y_i} - E(w_e | f(x_i))] kappa(Lambda_m x_i, Lambda_m x_j)
+
+    ``n_heads = 1`` with ``Lambda = sqrt(gamma) I`` and without mixing is :class:`FunctionalGD`.
+
+    Args:
+        d, n_classes, width, n_heads, n_blocks: d, C, d', M, K.
+        kernel: a key of :data:`iclbook.models.kernels.KERNELS`, its gamma being 1: ``Lambda_m`` carries the scale.
+        mixing: with matrices ``P_m``, otherwise the identity.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        n_classes: int,
+        width: int,
+        n_heads: int = 2,
+        n_blocks: int = 1,
+        kernel: str = "rbf",
+        mixing: bool = False,
+    ) -> None:
+        super().__init__()
+        assert kernel in KERNELS, kernel
+        self.kernel, self.n_heads, self.n_blocks, self.d, self.mixing = kernel, n_heads, n_blocks, d, mixing
+        self.embed = nn.Parameter(torch.zeros(width, n_classes))
+        self.rate = nn.Parameter(torch.ones(n_blocks, n_heads))
+        self.scales = nn.Parameter(torch.ones(n_heads, d))
+        if mixing:
+            self.mix = nn.Parameter(torch.eye(width).repeat(n_heads, 1, 1))
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
+        return (self.descend(context, query)[:, -1] @ self.embed).transpose(0, 1)
+
+    def descend(self, context: Tensor, query: Tensor) -> Tensor:
+        """The total function at the query after each block, ``(B, K, d')``."""
+        n, tokens = context.shape[0], context.movedim(-1, 0)  # (B, N, d + 1)
+        keys, factor = tokens[..., : self.d], key_factor(self.kernel, context.shape[0])
+        points = torch.cat([keys, query.T[:, None]], dim=1) if self.n_blocks > 1 else query.T[:, None]
+        weights = []
+        for m in range(self.n_heads):
+            relation = relate(KERNELS[self.kernel], points * self.scales[m], keys * self.scales[m])
+            weights.append(kernel_values(self.kernel, relation, 1.0))  # (B, T, N)
+        values = embedded(self.embed, tokens[..., -1].long())  # (B, N, d')
+        f, steps = torch.zeros_like(values[:, :1]), []
+        for k in range(self.n_blocks):
+            at_keys = f[:, :n] if k else torch.zeros_like(values)
+            residual = values - torch.softmax(at_keys @ self.embed, dim=-1) @ self.embed.T
+            update = 0.0
+            for m in range(self.n_heads):
+                step = factor * self.rate[k, m] * (weights[m] @ residual)  # (B, T, d')
+                update = update + (step @ self.mix[m].T if self.mixing else step)
+            f = f + update
+            steps.append(f[:, -1])
+        return torch.stack(steps, dim=1)

@@ -19,13 +19,6 @@ from torch import Tensor
 
 #: kernel -> relation it is a function of.
 KERNELS = {"linear": "inner", "rbf": "squared", "laplacian": "absolute", "exponential": "inner", "softmax": "inner"}
-RELATIONS = ("inner", "squared", "absolute")
-
-
-def check_kernel(kernel: str) -> str:
-    """The kernel's name."""
-    assert kernel in KERNELS, kernel
-    return kernel
 
 
 def relate(relation: str, queries: Tensor, keys: Tensor) -> Tensor:
@@ -59,3 +52,9 @@ def key_factor(kernel: str, n: int) -> float:
     For softmax the ``N`` of equation 3 is thereby part of ``alpha``, as in equation 52 and in the published code.
     """
     return 1.0 if kernel == "softmax" else 1.0 / n
+
+
+def embedded(embed: Tensor, labels: Tensor) -> Tensor:
+    """Embeddings ``(..., d')`` of labels, columns of ``embed (d', C)``: as a product, whose gradient is one too."""
+    categories = torch.arange(embed.shape[1], device=labels.device)
+    return (labels[..., None] == categories).to(embed) @ embed.T

@@ -16,11 +16,15 @@ ERASURES = ("softmax", "rbf", "exact", "none")
 def block_matrix(sizes: tuple[int, ...], entries: dict[tuple[int, int], Tensor]) -> Tensor:
     """A square matrix of blocks; blocks that are not named are zero."""
     some = next(iter(entries.values()))
-    rows = [
-        torch.cat([entries.get((r, c), some.new_zeros(sizes[r], sizes[c])) for c in range(len(sizes))], dim=1)
-        for r in range(len(sizes))
-    ]
-    return torch.cat(rows)
+    every = [[entries.get((r, c), some.new_zeros(m, n)) for c, n in enumerate(sizes)] for r, m in enumerate(sizes)]
+    return torch.cat([torch.cat(row, dim=1) for row in every])
+
+
+def columns(context: Tensor, query: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
+    """Covariates ``(B, d, N + 1)``, the query's last, and one-hot labels ``(B, C, N)``."""
+    tokens = context.movedim(-1, 0)  # (B, N, d + 1)
+    x = torch.cat([tokens[..., :-1].mT, query.T[..., None]], dim=-1)
+    return x, nn.functional.one_hot(tokens[..., -1].long(), n_classes).to(x).mT
 
 
 class LiteralStep(FunctionalGD):
@@ -45,14 +49,11 @@ class LiteralStep(FunctionalGD):
 
     def encode(self, context: Tensor, query: Tensor) -> Tensor:
         """Input ``e`` ``(B, d + 2 d', N + 1)``: one-hot columns (18), (19) times matrix (20)."""
-        d, n = query.shape[0], context.shape[0]
-        tokens = context.movedim(-1, 0)  # (B, N, d + 1)
-        x = torch.cat([tokens[..., :d].mT, query.T[..., None]], dim=-1)  # (B, d, N + 1)
-        hot = nn.functional.one_hot(tokens[..., d].long(), self.n_classes).to(x).mT - 1 / self.n_classes
-        hot = torch.cat([hot, hot.new_zeros(*hot.shape[:2], 1)], dim=-1)  # (B, C, N + 1)
-        raw = torch.cat([x, hot, x.new_zeros(x.shape[0], self.width, n + 1)], dim=1)
-        embed = block_matrix_rect(d, self.embed)
-        return embed @ raw
+        x, hot = columns(context, query, self.n_classes)
+        hot = nn.functional.pad(hot - 1 / self.n_classes, (0, 1))  # (B, C, N + 1)
+        raw = torch.cat([x, hot, x.new_zeros(x.shape[0], self.width, x.shape[-1])], dim=1)
+        first, last = (torch.eye(size).to(x) for size in (x.shape[1], self.width))
+        return torch.block_diag(first, self.embed, last) @ raw
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
@@ -63,15 +64,6 @@ class LiteralStep(FunctionalGD):
         weights = kernel_values(self.kernel, scores, self.log_gamma.exp())  # (B, N + 1, N)
         e = e + m["P"] @ (m["W_V"] @ e[..., :n]) @ weights.mT
         return ((m["R"] @ e)[..., n] @ self.embed).transpose(0, 1)
-
-
-def block_matrix_rect(d: int, embed: Tensor) -> Tensor:
-    """Matrix (20): ``diag(I_d, W_e, I_{d'})``, ``(d + 2 d', d + C + d')``."""
-    width, n_classes = embed.shape
-    top = torch.cat([torch.eye(d).to(embed), embed.new_zeros(d, n_classes + width)], dim=1)
-    middle = torch.cat([embed.new_zeros(width, d), embed, embed.new_zeros(width, width)], dim=1)
-    last = torch.cat([embed.new_zeros(width, d + n_classes), torch.eye(width).to(embed)], dim=1)
-    return torch.cat([top, middle, last])
 
 
 class LiteralBlocks(FunctionalGD):
@@ -128,13 +120,9 @@ class LiteralBlocks(FunctionalGD):
 
     def encode(self, context: Tensor, query: Tensor) -> Tensor:
         """Input ``e`` ``(B, d + 3 d', N + 1)``; the query has ``w = 0`` and the expectation at ``f = 0`` (equation 24)."""
-        d, n = query.shape[0], context.shape[0]
-        tokens = context.movedim(-1, 0)  # (B, N, d + 1)
-        x = torch.cat([tokens[..., :d].mT, query.T[..., None]], dim=-1)  # (B, d, N + 1)
-        hot = nn.functional.one_hot(tokens[..., d].long(), self.n_classes).to(x)
-        w = self.embed @ hot.mT  # (B, d', N)
-        w = torch.cat([w, w.new_zeros(*w.shape[:2], 1)], dim=-1)
-        mean = self.embed.mean(1)[:, None].expand(x.shape[0], -1, n + 1)
+        x, hot = columns(context, query, self.n_classes)
+        w = nn.functional.pad(self.embed @ hot, (0, 1))  # (B, d', N + 1)
+        mean = self.embed.mean(1)[:, None].expand_as(w)
         return torch.cat([x, w, mean, torch.zeros_like(mean)], dim=1)
 
     def block(self, e: Tensor, d: int, block: int) -> Tensor:

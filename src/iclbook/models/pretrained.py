@@ -1,16 +1,14 @@
-"""Published language models from a local folder in the format of the Hugging Face hub, or from a hub cache, read with transformers; nothing is fetched.
+"""Published language models from a local folder in the format of the Hugging Face hub, or from a hub cache, read by transformers; nothing is fetched.
 
-GPT-2, GPT-NeoX (Pythia) and OLMo 2, in float32 whatever they are stored in. Weights are safetensors, or pickles of tensors alone; no code of a
-folder is run.
+GPT-2, GPT-NeoX (Pythia) and OLMo 2, in float32 whatever they are stored in. No code of a folder is run.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +24,7 @@ FAMILIES = {
     "gpt_neox": ("GPTNeoXForCausalLM", "layers", "final_layer_norm", "attention.dense"),
     "olmo2": ("Olmo2ForCausalLM", "layers", "norm", "self_attn.o_proj"),
 }
-#: Buffers that old checkpoints hold beside weights.
-BUFFERS = (".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", ".inv_freq")
 POINTER = b"version https://git-lfs"
-FETCH = "Fetch the folder anew: hf download OWNER/NAME --local-dir FOLDER"
 
 
 class Pretrained:
@@ -57,56 +52,39 @@ class Pretrained:
 
     def trace(self, tokens: Tensor) -> Trace:
         """Residual stream before the final norm, after every block, and attention, of tokens ``(B, T)``."""
-        with self._last() as last:
-            found = self._run(tokens, output_hidden_states=True, output_attentions=True)
-        hidden = [*found.hidden_states[:-1], last[0]]  # transformers norms its last entry
-        return Trace(torch.stack(hidden), torch.stack(found.attentions))
+        found, last = self._run(tokens, output_hidden_states=True, output_attentions=True)
+        # transformers norms its last hidden state
+        return Trace(torch.stack([*found.hidden_states[:-1], last]), torch.stack(found.attentions))
 
     def stream(self, tokens: Tensor, heads: Edit | None = None, embed: Tensor | None = None) -> Tensor:
         """Residual stream after the last block, before the final norm, ``(B, T, w)``, with heads replaced or with another embedding ``(V, w)``."""
-        with self._last() as last, self._edited(heads):
-            self._run(tokens, embed)
-        return last[0]
+        return self._run(tokens, heads, embed)[1]
 
-    def _run(self, tokens: Tensor, embed: Tensor | None = None, **wanted: bool) -> Any:
+    def _run(
+        self, tokens: Tensor, heads: Edit | None = None, embed: Tensor | None = None, **wanted: bool
+    ) -> tuple[Any, Tensor]:
+        """What transformers gives, and what the final norm was given."""
         positions = getattr(self.model.base_model, "wpe", None)
         if positions is not None and tokens.shape[1] > len(positions.weight):
             raise UserError(
                 f"a prompt of {tokens.shape[1]} tokens for a model with {len(positions.weight)} positions",
                 "Choose another model, or another probe; --lines shortens the prompts of `alignment`.",
             )
-        given = {"input_ids": tokens} if embed is None else {"inputs_embeds": embed[tokens]}
-        return self.model.base_model(**given, use_cache=False, **wanted)
-
-    @contextmanager
-    def _last(self) -> Iterator[list[Tensor]]:
-        """What the final norm is given."""
         seen: list[Tensor] = []
-        handle = self.norm.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+        hooks = [self.norm.register_forward_pre_hook(lambda _, given: seen.append(given[0]))]
+        for layer, block in enumerate(self.blocks if heads else ()):
+
+            def replaced(_: nn.Module, given: tuple[Tensor, ...], layer: int = layer) -> tuple[Tensor, ...]:
+                values = given[0].unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, H, T, dh)
+                return (heads(layer, values).transpose(1, 2).flatten(2), *given[1:])
+
+            hooks.append(block.get_submodule(self._joined).register_forward_pre_hook(replaced))
+        inputs = {"input_ids": tokens} if embed is None else {"inputs_embeds": embed[tokens]}
         try:
-            yield seen
+            return self.model.base_model(**inputs, use_cache=False, **wanted), seen[0]
         finally:
-            handle.remove()
-
-    @contextmanager
-    def _edited(self, edit: Edit | None) -> Iterator[None]:
-        """Heads' outputs ``(B, H, T, dh)`` of every block replaced before they are joined."""
-        handles = []
-
-        def hook(layer: int) -> Callable[..., Any]:
-            def replaced(_: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-                heads = given[0].unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-                return (edit(layer, heads).transpose(1, 2).flatten(2), *given[1:])
-
-            return replaced
-
-        for layer, block in enumerate(self.blocks if edit else ()):
-            handles.append(block.get_submodule(self._joined).register_forward_pre_hook(hook(layer)))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+            for hook in hooks:
+                hook.remove()
 
 
 def snapshot(folder: Path, revision: str | None = None) -> Path:
@@ -116,17 +94,17 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
     Raises:
         UserError: there is none, with the command that fetches it.
     """
-    if revision is not None and (not revision or revision.startswith(("/", ".")) or ".." in Path(revision).parts):
+    if revision is not None and not re.fullmatch(r"\w[\w.-]*", revision):
         raise UserError(f"revision {revision!r}", "Give a name such as step4000.")
-    places = [folder / revision, folder / "snapshots" / revision] if revision else [folder]
+    snapshots = folder / "snapshots"
+    places = [folder / revision, snapshots / revision] if revision else [folder]
     ref = folder / "refs" / (revision or "main")
     if ref.is_file():
-        places.append(folder / "snapshots" / ref.read_text(encoding="utf-8").strip())
-    elif not revision:
-        alone = [path for path in (folder / "snapshots").glob("*") if path.is_dir()]
-        places += alone if len(alone) == 1 else []
-        if len(alone) > 1:
-            raise UserError(f"{folder} holds {len(alone)} snapshots", f"Choose one: --revision {alone[0].name}")
+        places.append(snapshots / ref.read_text(encoding="utf-8").strip())
+    elif not revision and (known := [path for path in snapshots.glob("*") if path.is_dir()]):
+        if len(known) > 1:
+            raise UserError(f"{folder} holds {len(known)} snapshots", f"Choose one: --revision {known[0].name}")
+        places += known
     for place in places:
         if (place / "config.json").is_file():
             return place
@@ -141,7 +119,7 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
     """A model from a folder (:func:`snapshot`), and where it was read.
 
     Raises:
-        UserError: no such folder, an unknown family or option, weights that are missing, damaged or of other shapes, or no transformers.
+        UserError: no such folder, an unknown family, weights that are missing, damaged or of other shapes, or no transformers.
     """
     try:
         import transformers
@@ -150,47 +128,33 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     place = snapshot(folder, revision)
-    config = _config(place)
-    weights = _weights(place)
+    for file in place.iterdir():
+        refuse_pointer(file)
+    options = {"local_files_only": True, "trust_remote_code": False}
     try:
-        options = transformers.AutoConfig.for_model(**config)
-        _compare_sizes(options, weights, place)
-        loaded, info = getattr(transformers, FAMILIES[options.model_type][0]).from_pretrained(
-            None,
-            config=options,
-            state_dict=weights,
-            dtype=torch.float32,
-            attn_implementation="eager",
-            output_loading_info=True,
+        config = transformers.AutoConfig.from_pretrained(place, **options)
+        kind = FAMILIES[config.model_type][0]
+        model, info = getattr(transformers, kind).from_pretrained(
+            place, config=config, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, **options
         )
-    except UserError:
-        raise
-    except Exception as error:  # whatever transformers finds wrong with a configuration
-        why = str(error).strip().splitlines() or [type(error).__name__]
+        wrong = sorted({*map(str, info["missing_keys"]), *map(str, info["unexpected_keys"])})
+        assert not wrong, f"{wrong[0]} is not in both config.json and the weights"
+    except (
+        Exception
+    ) as error:  # of many kinds; their texts are not passed on: torch's advises to unpickle whatever a file holds
         raise UserError(
-            f"{place / 'config.json'} is not read by transformers {transformers.__version__} ({why[0][:120]})",
-            "Install the version of transformers that the model asks for, or choose another model.",
+            f"{place} is not read by transformers {transformers.__version__} ({type(error).__name__})",
+            f"Give config.json and weights of one checkpoint of {', '.join(FAMILIES)}; fetch the folder anew: hf download.",
         ) from error
-    wrong = sorted({*map(str, info["missing_keys"]), *map(str, info["mismatched_keys"])})
-    tied = options.tie_word_embeddings and ("lm_head.weight", "embed_out.weight")
-    wrong = [name for name in wrong if name not in (tied or ())]
-    rest = [name for name in map(str, info["unexpected_keys"]) if not name.endswith(BUFFERS)]
-    if wrong or rest:
-        there = rest[0] if rest else next(iter(sorted(weights)), "nothing")
-        raise UserError(
-            f"weights in {place} are not those of its config.json (such as {(wrong or rest)[0]}; there is {there})",
-            "Give the folder of one checkpoint, its config.json and its weights together.",
-        )
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     about = {
-        "family": options.model_type,
-        "sizes": {
-            k: getattr(options, k) for k in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
-        },
-        "weights": digest(weights),
+        "family": config.model_type,
+        "sizes": {name: getattr(config, name) for name in sizes},
+        "weights": digest(model.state_dict()),
         "revision": revision,
         "transformers": transformers.__version__,
     }
-    return Pretrained(loaded, about), place
+    return Pretrained(model, about), place
 
 
 def digest(weights: Mapping[str, Tensor]) -> str:
@@ -212,88 +176,4 @@ def refuse_pointer(path: Path) -> None:
             raise UserError(
                 f"{path} is a Git LFS pointer, not the file itself",
                 "Fetch the files: `git lfs pull` in that folder, or hf download OWNER/NAME --local-dir FOLDER",
-            )
-
-
-def _config(place: Path) -> dict[str, Any]:
-    path = place / "config.json"
-    refuse_pointer(path)
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read", FETCH) from error
-    kind = config.get("model_type") if isinstance(config, dict) else None
-    if kind not in FAMILIES:
-        raise UserError(f"{path}: model_type {kind!r} is not read here", f"Give a model of: {', '.join(FAMILIES)}.")
-    return {
-        name: value
-        for name, value in config.items()
-        if name not in ("auto_map", "quantization_config", "dtype", "torch_dtype")
-    }
-
-
-def _weights(place: Path) -> dict[str, Tensor]:
-    """All tensors of a folder in float32, without buffers and without the prefixes of wrapped models."""
-    files = _files(place)
-    found: dict[str, Tensor] = {}
-    for file in files:
-        refuse_pointer(file)
-        found |= _tensors(file)
-    if not found or not all(isinstance(value, Tensor) for value in found.values()):
-        held = ", ".join(sorted(map(str, found))[:4]) or "nothing"
-        raise UserError(
-            f"{files[0]} holds no weights ({held})", "Save the model's state_dict alone, or as safetensors."
-        )
-    names = {re.sub(r"^(_orig_mod\.|module\.)+", "", name): value for name, value in found.items()}
-    return {k: v.float() for k, v in names.items() if not k.endswith(BUFFERS)}
-
-
-def _files(place: Path) -> list[Path]:
-    for name in ("model.safetensors", "pytorch_model.bin"):
-        if (place / name).is_file():
-            return [place / name]
-        index = place / f"{name}.index.json"
-        if index.is_file():
-            refuse_pointer(index)
-            try:
-                listed = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
-            except (OSError, ValueError, KeyError, AttributeError) as error:
-                raise UserError(f"{index} cannot be read", FETCH) from error
-            return sorted({place / Path(file).name for file in listed})
-    raise UserError(f"no model.safetensors in {place}", "Fetch it too: hf download fetches whole folders.")
-
-
-def _tensors(file: Path) -> dict[str, Tensor]:
-    """Of one file; training checkpoints that hold the weights under ``model`` or ``state_dict`` are looked into."""
-    if not file.is_file():
-        raise UserError(f"{file} is missing", FETCH)
-    if file.suffix != ".bin":
-        from safetensors.torch import load_file
-
-        try:
-            return load_file(file)
-        except Exception as error:  # the package raises bare exceptions
-            raise UserError(f"{file} is damaged ({error})", FETCH) from error
-    try:
-        held = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch's text advises to unpickle whatever the file holds: it is not passed on
-        raise UserError(
-            f"{file} is damaged, or holds more than tensors and is not unpickled",
-            "Fetch the weights as safetensors, or save the model's state_dict alone.",
-        ) from error
-    for name in ("state_dict", "model_state_dict", "model"):
-        if isinstance(held, dict) and isinstance(held.get(name), dict):
-            held = held[name]
-    return {k: v for k, v in held.items() if v is not None} if isinstance(held, dict) else {}
-
-
-def _compare_sizes(config: Any, weights: Mapping[str, Tensor], place: Path) -> None:
-    """Refuse sizes that the weights do not have, before memory is taken for them."""
-    layers = {int(found[1]) for name in weights if (found := re.search(r"(?:^|\.)(?:h|layers)\.(\d+)\.", name))}
-    shapes = {size for tensor in weights.values() for size in tensor.shape}
-    for name, there in (("num_hidden_layers", {len(layers)}), ("hidden_size", shapes), ("vocab_size", shapes)):
-        if getattr(config, name) not in there:
-            raise UserError(
-                f"weights in {place} are not those of its config.json ({name} {getattr(config, name)} is none of theirs)",
-                "Give the folder of one checkpoint, its config.json and its weights together.",
             )

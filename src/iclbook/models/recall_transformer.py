@@ -7,8 +7,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .module import Model
 
-class RecallTransformer(nn.Module):
+
+class RecallTransformer(Model):
     """K positional heads, then one head that matches the last token's history with that of every earlier token.
 
     Args:
@@ -37,8 +39,6 @@ class RecallTransformer(nn.Module):
         diagonal: int = 1,
     ) -> None:
         super().__init__()
-        assert 2 <= order <= 7, order
-        assert n_responses >= 2, n_responses
         assert diagonal in (1, -1), diagonal
         assert 1 <= n_heads <= order, (n_heads, order)
         assert matrix in ("printed", "lemma"), matrix
@@ -49,20 +49,13 @@ class RecallTransformer(nn.Module):
         self.length = math.factorial(order) * (order + 1) + order
         self.register_buffer("responses", torch.arange(order, self.length - order, order + 1))
         block = torch.zeros(self.vocabulary, self.vocabulary, dtype=torch.float64)
-        block[:order, :order] = (1 + gamma if matrix == "lemma" else 1.0) * torch.eye(
-            order, dtype=torch.float64
-        ) - gamma
+        own = 1 + gamma if matrix == "lemma" else 1.0
+        block[:order, :order] = own * torch.eye(order, dtype=torch.float64) - gamma
         self.register_buffer("block", block)
-        self.w = nn.Parameter(torch.zeros(n_heads, n_heads if a0 else self.length, dtype=torch.float64))
+        self._add("w", n_heads, n_heads if a0 else self.length, sd=1.0)
         width = (n_heads + 1) * self.vocabulary
-        shape = (n_heads,) if a1 else (width, width)
-        self.beta = nn.Parameter(torch.zeros(shape, dtype=torch.float64))
-
-    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """All parameters ``N(0, scale^2)``."""
-        with torch.no_grad():
-            for p in self.parameters():
-                p.normal_(0.0, scale, generator=generator)
+        self._add("beta", *((n_heads,) if a1 else (width, width)), sd=1.0)
+        self.double()
 
     def circuits(self) -> dict[str, Tensor]:
         """First-layer attention over offsets ``(K, W)`` and ``beta``."""

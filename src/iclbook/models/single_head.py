@@ -7,8 +7,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from .module import Model
 
-class SingleHead(nn.Module):
+
+class SingleHead(Model):
     """Single-head attention, equations 1 to 8, written for one sequence.
 
     Args:
@@ -29,21 +31,12 @@ class SingleHead(nn.Module):
         value_norm: bool = False,
     ) -> None:
         super().__init__()
-        assert min(d_x, d_k, d_v, n_classes) >= 1
         self.causal, self.bias, self.value_norm = causal, bias, value_norm
         self.d_x, self.d_k, self.d_v, self.n_classes = d_x, d_k, d_v, n_classes
-        self.W_Q = nn.Parameter(torch.zeros(d_k, d_x))
-        self.W_K = nn.Parameter(torch.zeros(d_k, d_x))
-        self.W_V = nn.Parameter(torch.zeros(d_v, d_x))
-        self.W_O = nn.Parameter(torch.zeros(n_classes, d_v))
+        for name, shape in {"W_Q": (d_k, d_x), "W_K": (d_k, d_x), "W_V": (d_v, d_x), "W_O": (n_classes, d_v)}.items():
+            self._add(name, *shape, sd=1.0)
         if bias:
-            self.b = nn.Parameter(torch.zeros(n_classes))
-
-    def initialise(self, generator: torch.Generator, scale: float = 0.1) -> None:
-        """Every matrix entry from N(0, scale^2); the bias at zero."""
-        with torch.no_grad():
-            for name in ("W_Q", "W_K", "W_V", "W_O"):
-                getattr(self, name).normal_(0.0, scale, generator=generator)
+            self._add("b", n_classes)
 
     def attention(self, x: Tensor) -> Tensor:
         """``alpha`` ``(T, T)``, equation 5, of inputs ``(T, d_x)``."""

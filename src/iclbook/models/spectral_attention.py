@@ -8,22 +8,22 @@ import torch
 from torch import Tensor, nn
 
 from .attention import dot
+from .module import Model
 
 #: What a head's keys may read (section 9.1): everything, its own band of the spectrum, as many covariates drawn at random, or all heads the
 #: first band.
 MASKS = ("none", "spectral", "random", "redundant")
 
 
-class SpectralAttention(nn.Module):
+class SpectralAttention(Model):
     """``yhat = r . (E z_q + sum_h O_h V_h E sum_l p_hl z_l)``, with ``p_hl`` from the scores ``(K_h E m_h z_l) . (Q_h E z_q) / sqrt(width/H)``.
 
     ``m_h`` keeps the covariates that head h's keys may read; the query is not among the keys. "1-layer attention-only transformer
     (d = 32, 4 heads, d_head = 8)" of section 9.1; what that section does not say (softmax or linear attention) is an argument.
 
     Args:
-        d: covariate dimension.
-        width: of the residual stream; a multiple of ``n_heads``.
-        n_heads: number of heads H; unless ``mask`` is ``none`` it divides ``d``.
+        d, width: covariates, and width of the residual stream, a multiple of ``n_heads``.
+        n_heads: H; unless ``mask`` is ``none`` it divides ``d``.
         mask: one of :data:`MASKS`. A masked head's keys read no responses either.
         activation: ``softmax``, or ``linear``: ``p_hl`` is the score over the number of tokens.
         diversity: weight of :meth:`penalty` (section 9.6).
@@ -39,7 +39,6 @@ class SpectralAttention(nn.Module):
         diversity: float = 0.0,
     ) -> None:
         super().__init__()
-        assert min(d, width, n_heads) >= 1, (d, width, n_heads)
         assert width % n_heads == 0, (width, n_heads)
         assert mask in MASKS, mask
         assert activation in ("softmax", "linear"), activation
@@ -47,28 +46,21 @@ class SpectralAttention(nn.Module):
         self.d, self.width, self.n_heads = d, width, n_heads
         self.mask, self.activation, self.diversity = mask, activation, diversity
         head = width // n_heads
-        shapes = {
-            "embed": (width, d + 1),
-            "query": (n_heads, head, width),
-            "key": (n_heads, head, width),
-            "value": (n_heads, head, width),
-            "output": (n_heads, width, head),
-            "read": (width,),
-        }
-        for name, shape in shapes.items():
-            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
+        self._add("embed", width, d + 1, fan_in=d + 1)
+        for name in ("query", "key", "value"):
+            self._add(name, n_heads, head, width, fan_in=width)
+        self._add("output", n_heads, width, head, fan_in=width)
+        self._add("read", width, fan_in=width)
         if mask == "random":  # differs between runs, so it travels with their parameters; no gradient ever reaches it
             self.visible = nn.Parameter(torch.zeros(n_heads, d))
 
+    @torch.no_grad()
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
         """PyTorch's default for linear layers without bias, times ``scale``. Equal seeds give equal weights under every mask."""
-        with torch.no_grad():
-            for name in ("embed", "query", "key", "value", "output", "read"):
-                bound = scale / math.sqrt(self.d + 1 if name == "embed" else self.width)
-                getattr(self, name).uniform_(-bound, bound, generator=generator)
-            if self.mask == "random":
-                order = torch.rand(self.d, generator=generator).argsort()
-                self.visible.zero_().scatter_(1, order.reshape(self.n_heads, -1), 1.0)
+        super().initialise(generator, scale)
+        if self.mask == "random":
+            order = torch.rand(self.d, generator=generator).argsort()
+            self.visible.zero_().scatter_(1, order.reshape(self.n_heads, -1), 1.0)
 
     def _keep(self) -> Tensor:
         """What each head's keys read of a token: zeros and ones ``(H, d + 1)``."""
@@ -95,32 +87,30 @@ class SpectralAttention(nn.Module):
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Predictions ``(1, B)`` for tokens ``(L, d + 1, B)`` and query covariates ``(d, B)``."""
-        kq, ov, direct = self.heads()
-        scores, values = self._scores(kq, context, query), dot(ov[:, None, :, None], context, axis=-2)
+        scores, values, direct = self._read(context, query)
         if self.activation == "softmax":
             mixed = (torch.softmax(scores, dim=1) * values).sum((0, 1))
         else:
             mixed = (scores * values).sum((0, 1)) / context.shape[0]
-        return (mixed + direct @ query)[None]
+        return (mixed + direct)[None]
 
-    def _scores(self, kq: Tensor, context: Tensor, query: Tensor) -> Tensor:
-        """``(H, L, B)``."""
+    def _read(self, context: Tensor, query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores and values ``(H, L, B)``, and what the query says past the attention ``(B,)``."""
+        kq, ov, direct = self.heads()
         folded = (kq.flatten(0, 1) @ query).unflatten(0, kq.shape[:2])  # (H, d + 1, B)
-        return dot(folded[:, None], context, axis=-2)
+        return dot(folded[:, None], context, axis=-2), dot(ov[:, None, :, None], context, axis=-2), direct @ query
 
     def curve(self, context: Tensor, query: Tensor, target: Tensor) -> Tensor:
         """Mean squared error ``(L,)`` after the first 1, 2, ..., L tokens."""
-        kq, ov, direct = self.heads()
-        scores, values = self._scores(kq, context, query), dot(ov[:, None, :, None], context, axis=-2)
+        scores, values, direct = self._read(context, query)
         lengths = range(1, context.shape[0] + 1)
-        if (
-            self.activation == "softmax"
-        ):  # anew for each length: a running sum of exponentials underflows where scores are large
+        if self.activation == "softmax":
+            # anew for each length: a running sum of exponentials underflows where scores are large
             mixed = torch.stack([(scores[:, :n].softmax(1) * values[:, :n]).sum((0, 1)) for n in lengths])
         else:
             counts = torch.arange(1, len(lengths) + 1, device=scores.device).to(scores)
             mixed = (scores * values).sum(0).cumsum(0) / counts[:, None]
-        return ((mixed + direct @ query - target) ** 2).mean(-1)
+        return ((mixed + direct - target) ** 2).mean(-1)
 
     # -- what the figures show ----------------------------------------------------------------------------------------
 

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .kernels import KERNELS, check_kernel, kernel_values, key_factor, relate
+from .kernels import KERNELS, embedded, kernel_values, key_factor, relate
 
 #: Published code: entries of the attention matrices start from this over the number of layers, times N(0, 1).
 CODE_SCALE = 0.002
-INITS = ("code", "glorot")
 
 
 class _Trained(nn.Module):
@@ -20,10 +19,9 @@ class _Trained(nn.Module):
 
     def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:
         super().__init__()
-        assert init in INITS, init
-        assert n_classes >= 2, n_classes
-        assert min(width, layers) >= 1, (width, layers)
-        self.kernel, self.init, self.layers = check_kernel(kernel), init, layers
+        assert kernel in KERNELS, kernel
+        assert init in ("code", "glorot"), init
+        self.kernel, self.init, self.layers = kernel, init, layers
         self.n_classes, self.width = n_classes, width
         self.embed = nn.Parameter(torch.zeros(width, n_classes))
         self.known = known
@@ -42,11 +40,6 @@ class _Trained(nn.Module):
                 else:
                     bound = scale * math.sqrt(6 / (p.shape[-1] + p.shape[-2]))
                     p.uniform_(-bound, bound, generator=generator)
-
-    def labelled(self, context: Tensor) -> Tensor:
-        """One-hot labels ``(B, N, C)`` of tokens ``(B, N, d + 1)``."""
-        categories = torch.arange(self.n_classes, device=context.device)
-        return (context[..., -1:].long() == categories).to(context.dtype)
 
 
 class TrainedStep(_Trained):
@@ -136,7 +129,7 @@ class TrainedBlocks(_Trained):
         d, n, w = self.d, context.shape[0], self.width
         tokens = context.movedim(-1, 0)  # (B, N, d + 1)
         x = torch.cat([tokens[..., :d], query.T[:, None]], dim=1)  # (B, N + 1, d)
-        values = self.labelled(tokens) @ self.embed.T  # (B, N, d')
+        values = embedded(self.embed, tokens[..., -1].long())  # (B, N, d')
         values = torch.cat([values, torch.zeros_like(values[:, :1])], dim=1)
         mean = self.embed.mean(1).expand(*values.shape[:2], w)
         e = torch.cat([x, values, mean, torch.zeros_like(mean)], dim=-1)  # (B, N + 1, D)

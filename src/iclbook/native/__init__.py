@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,7 @@ def library(source: str, **macros: str | int) -> ctypes.CDLL | None:
 
 
 def compiled(source: str, flags: Sequence[str]) -> Path:
-    """The library of ``source`` under these flags, compiled unless it is there already.
-
-    Raises:
-        UserError: it does not compile.
-        OSError: the compiler cannot be run, or the library not be written.
-    """
+    """The library of ``source`` under these flags, compiled unless it is there already."""
     texts = [text.read_bytes() for text in c_sources(HERE / source)]
     key = [*FLAGS, *flags, _version(), platform.machine(), _processor()]
     digest = hashlib.sha256(b"\n".join([*texts, *map(str.encode, key)])).hexdigest()[:16]
@@ -148,34 +143,28 @@ def fill(kind: str, out: Tensor, keys: Tensor, steps: Tensor, purpose: int) -> N
     function(out.data_ptr(), keys.data_ptr(), len(keys), steps.data_ptr(), *sizes)
 
 
-def can_step() -> bool:
-    """Whether steps of Adam can be compiled here."""
-    return library("adam.c") is not None
+def adam(
+    optimiser: Any,
+    params: Mapping[str, Tensor],
+    first: Mapping[str, Tensor],
+    second: Mapping[str, Tensor],
+    grads: Mapping[str, Tensor],
+    rates: Mapping[str, Tensor],
+) -> Callable[[Tensor, float], None]:
+    """``step(t, factor)``: step ``t`` = 1, 2, ... (a tensor without axes) of Adam on stacks ``name -> (R, ...)``, float32 and in place, with rates
+    ``name -> (R,)`` times a factor."""
+    function = library("adam.c").adam
+    function.argtypes = [LONG] * 2 + [POINTER] * 6 + [FLOAT] * 7
+    function.restype = None
+    kept = [[of[k] for k in params] for of in (params, first, second, grads, rates)]
+    sizes = (LONG * len(params))(*(p[0].numel() for p in params.values()))
+    arrays = [(POINTER * len(params))(*(x.data_ptr() for x in of)) for of in kept]
+    beta1, beta2, rest = optimiser.beta1, optimiser.beta2, 1 - optimiser.beta2
 
-
-class AdamStep:
-    """Steps of Adam on some stacks; all tensors must stay alive, and in place.
-
-    Args:
-        optimiser: ``beta1``, ``beta2`` and ``eps``.
-        params, first, second, grads: stacks ``name -> (R, ...)``, float32.
-        rates: of each run, ``name -> (R,)``.
-    """
-
-    def __init__(self, optimiser: Any, *stacks: Mapping[str, Tensor], rates: Mapping[str, Tensor]) -> None:
-        self._function = library("adam.c").adam
-        self._function.argtypes = [LONG] * 2 + [POINTER] * 6 + [FLOAT] * 7
-        self._function.restype = None
-        self._optimiser = optimiser
-        params = stacks[0]
-        self._kept = [[of[k] for k in params] for of in (*stacks, rates)]
-        sizes = (LONG * len(params))(*(p[0].numel() for p in params.values()))
-        arrays = [(POINTER * len(params))(*(x.data_ptr() for x in of)) for of in self._kept]
-        self._stacks = (len(params), len(next(iter(params.values()))), sizes, *arrays)
-
-    def __call__(self, t: Tensor, factor: float) -> None:
-        """Step ``t`` = 1, 2, ... (a tensor without axes) with a factor on all rates."""
-        beta1, beta2, eps = self._optimiser.beta1, self._optimiser.beta2, self._optimiser.eps
+    def step(t: Tensor, factor: float) -> None:
         # as the optimiser itself does: these two in single precision, which counts in the first steps, and what is left of beta2 in double
-        fast, slow = 1 - beta1**t, torch.sqrt(1 - beta2**t)
-        self._function(*self._stacks, factor, beta1, beta2, 1 - beta2, eps, float(fast), float(slow))
+        fast, slow = float(1 - beta1**t), float(torch.sqrt(1 - beta2**t))
+        stacks = len(params), len(kept[0][0]), sizes, *arrays
+        function(*stacks, factor, beta1, beta2, rest, optimiser.eps, fast, slow)
+
+    return step

@@ -21,12 +21,11 @@ from . import HERE
 #: Activations of ``attention.c`` in the order of ``page.c``, with their numbers there.
 ACTIVATIONS = {"softmax": 1, "affine": 2, "square": 3, "tanh": 4, "linear": 5}
 EXPORTS = ("describe", "start", "train", "parameters")
-#: Rows of a token, and responses: d = 5 covariates and one response.
-SIZES = ("-DD=6", "-DN=1")
+#: D rows of a token and N responses: d = 5 covariates and one response. vectors.h refuses processors without fused multiply-adds, where torch is faster;
+#: a page has no torch.
 FLAGS = ("--target=wasm32", "-O3", "-msimd128", "-mbulk-memory", "-ffp-contract=off", "-fno-math-errno", "-nostdlib")
+FLAGS += ("-DD=6", "-DN=1", "-DALLOW_SLOW")
 LINKED = ("-z", "stack-size=262144", "--strip-all", "-O2")
-#: vectors.h refuses processors without fused multiply-adds, where torch is faster; a page has no torch.
-SLOW = "-DALLOW_SLOW"
 
 
 def missing() -> list[str]:
@@ -44,31 +43,21 @@ def compiler() -> str:
 
 
 def compiled() -> bytes:
-    """The module in WebAssembly.
-
-    Raises:
-        UserError: clang or lld is missing, or a source does not compile.
-    """
+    """The module in WebAssembly."""
     if lacking := missing():
         raise UserError(
             f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."
         )
+    by_activation = [("attention.c", f"-DACT={n}", f"-Dgradients=gradients_{name}") for name, n in ACTIVATIONS.items()]
     with tempfile.TemporaryDirectory() as folder:
-        objects = [
-            _object(Path(folder), "attention.c", f"-DACT={number}", f"-Dgradients=gradients_{name}")
-            for name, number in ACTIVATIONS.items()
-        ]
-        objects += [_object(Path(folder), source) for source in ("counter.c", "adam.c", "page/page.c")]
+        objects: list[str] = []
+        for source, *flags in (*by_activation, ("counter.c",), ("adam.c",), ("page/page.c",)):
+            objects.append(f"{folder}/{len(objects)}.o")
+            places = f"-I{HERE / 'page'}", "-c", str(HERE / source), "-o", objects[-1]
+            _run("clang", *FLAGS, *flags, *places)
         made = Path(folder) / "attention.wasm"
-        exports = [f"--export={name}" for name in EXPORTS]
-        _run("wasm-ld", "--no-entry", *exports, *LINKED, *objects, "-o", str(made))
+        _run("wasm-ld", "--no-entry", *(f"--export={name}" for name in EXPORTS), *LINKED, *objects, "-o", str(made))
         return made.read_bytes()
-
-
-def _object(folder: Path, source: str, *flags: str) -> str:
-    made = folder / f"{Path(source).stem}{''.join(flags).replace('-', '').replace('=', '_')}.o"
-    _run("clang", *FLAGS, *SIZES, SLOW, f"-I{HERE / 'page'}", *flags, "-c", str(HERE / source), "-o", str(made))
-    return str(made)
 
 
 def _run(*command: str) -> None:

@@ -24,7 +24,7 @@ def draw_embedding(n_classes: int, width: int, seed: int) -> Tensor:
 class Categorical:
     """A category ``y`` of ``C`` with ``p(y = c | x) = softmax_c(w_c^T f(x))`` (equation 1), ``f`` new in each context, ``W_e`` shared by all.
 
-    Subclasses say how covariates and ``f`` arise.
+    Subclasses say how covariates and ``f`` arise: :attr:`square`, :attr:`hidden`, :meth:`latent`, and ``present``, categories that make a context's function.
 
     Args:
         N: examples in a context.
@@ -40,29 +40,15 @@ class Categorical:
     width: int = 5
     embed_seed: int = 0
 
-    def __post_init__(self) -> None:
-        assert min(self.N, self.d, self.width) >= 1, self
-        assert self.n_classes >= 5, self
+    #: Whether covariates are uniform on ``[-1, 1]^d``; otherwise they are standard normals.
+    square = True
+    #: Standard normals that the context's function consumes.
+    hidden = 0
 
     @property
     def embedding(self) -> Tensor:
         """``W_e`` ``(d', C)``."""
         return draw_embedding(self.n_classes, self.width, self.embed_seed)
-
-    @property
-    def square(self) -> bool:
-        """Whether covariates are uniform on ``[-1, 1]^d``; otherwise they are standard normals."""
-        return True
-
-    @property
-    def present(self) -> int:
-        """Categories that make a context's function."""
-        raise NotImplementedError
-
-    @property
-    def hidden(self) -> int:
-        """Standard normals that the context's function consumes."""
-        return 0
 
     @property
     def _inputs(self) -> int:
@@ -135,7 +121,6 @@ class Anchors(Categorical):
     n_anchors: int = 5
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         assert self.inputs in ("uniform", "normal"), self
         assert 2 <= self.n_anchors <= self.n_classes, self
 
@@ -177,10 +162,6 @@ class Quadrants(Categorical):
     N: int = 100
     d: int = 2
     n_classes: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        assert self.d == 2, self
 
     present = 4
 

@@ -22,12 +22,14 @@ import scipy
 import torch
 from matplotlib.ft2font import FT2Font
 from scipy.ndimage import gaussian_filter
+from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
+from .. import random
 from ..draw import numpy_rng, torch_rng
 from ..files import reading, write_whole
 from ..project import find_root
-from ..random import CHOOSING, jittered, twin, twin_errors
+from ..random import CHOOSING, jittered, replica, replica_errors
 from ..sources import source_digest
 
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
@@ -103,20 +105,12 @@ class GlyphSet:
     def __post_init__(self) -> None:
         assert 0 < self.n_train < self.n_classes, self
         assert 0 < self.typefaces <= len(TYPEFACES), self
-        assert self.copies >= 1, self
-        assert self.size >= 8, self
-        assert 0 <= self.erase < self.size, self
-        assert 0 < self.contrast <= 1, self
-        assert self.noise >= 0, self
 
     def load(self) -> Glyphs:
-        """The set, drawn once and then kept in the project's cache. For a twin (:mod:`iclbook.random`) drawn with rounding errors, which tip
+        """The set, drawn once and then kept in the project's cache. For a replica (:mod:`iclbook.random`) drawn with rounding errors, which tip
         some pixels to the next whole number.
-
-        Raises:
-            UserError: a damaged cache file.
         """
-        return _load(self) if twin_errors() is None else _moved(self)
+        return _load(self) if replica_errors() is None else _moved(self)
 
     def draw(self) -> Glyphs:
         """The set, drawn now (seconds); a pure function of these numbers and matplotlib's fonts."""
@@ -164,7 +158,7 @@ class GlyphSet:
 
     def _jitter(self, plain: np.ndarray) -> np.ndarray:
         """Jittered copies ``(C, T, copies, size, size)`` of plain drawings ``(C, T, CANVAS, CANVAS)``."""
-        generator, errors = torch_rng(self.seed), twin_errors()
+        generator, errors = torch_rng(self.seed), replica_errors()
         out = np.empty((*plain.shape[:2], self.copies, self.size, self.size), np.uint8)
         for i, drawings in enumerate(plain):  # class by class, so that memory stays small
             n = len(drawings) * self.copies
@@ -248,6 +242,64 @@ def _load(chosen: GlyphSet) -> Glyphs:
 
 @lru_cache(maxsize=1)
 def _moved(chosen: GlyphSet) -> Glyphs:
-    """The set with rounding errors, the same for every twin."""
-    with twin(0):
+    """The set with rounding errors, the same for every replica."""
+    with replica(0):
         return chosen.draw()
+
+
+#: How the query's label comes about: at random (the text), or always the last one (a slip in one version of the published code, whose
+#: loader always numbers the query's class last).
+QUERY_LABELS = ("random", "last")
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """``ways`` classes, ``shots`` images of each in random order, and one more image of one of the classes as the query.
+
+    The images of one class within an episode are of different kinds (typefaces), so the query is never a jittered copy of a context image.
+    Labels say nothing about the class: they are dealt anew in each episode, so they carry over to classes that training never saw.
+
+    Attributes:
+        ways, shots: the paper's 5 and 10, N = 50.
+        query_label: one of :data:`QUERY_LABELS`.
+    """
+
+    ways: int = 5
+    shots: int = 10
+    query_label: str = "random"
+
+    def __post_init__(self) -> None:
+        assert self.query_label in QUERY_LABELS, self
+
+    @property
+    def N(self) -> int:
+        """Examples in the context."""
+        return self.ways * self.shots
+
+    def words(self, n_classes: int, kinds: int) -> int:
+        """Random words of one episode: they choose classes, kinds, copies, the order and the query's label."""
+        assert n_classes >= self.ways, self
+        assert kinds >= self.shots + 1, self
+        return n_classes + self.ways * (kinds + self.shots + 1) + self.N + 1
+
+    def choose(self, words: Tensor, n_classes: int, kinds: int, copies: int = 1) -> tuple[Tensor, Tensor]:
+        """Episodes over images ``(n_classes, kinds, copies)`` from random words ``(self.words(...), B)``; pure.
+
+        Returns:
+            Index of each image, row-major, ``(N + 1, B)``, and its label ``0 .. ways - 1``, ``(N + 1, B)``; the query is last.
+        """
+        B, taken = words.shape[-1], self.shots + 1
+        sizes = (n_classes, self.ways * kinds, self.ways * taken, self.N, 1)
+        for_class, for_kind, for_copy, for_order, for_query = words.split(sizes)
+        classes = random.order(for_class, 0)[: self.ways]  # (ways, B); label l stands for classes[l]
+        kind = random.order(for_kind.reshape(self.ways, kinds, B), 1)[:, :taken]  # (ways, taken, B)
+        copy = random.below(copies, for_copy).reshape(self.ways, taken, B)
+        image = (classes[:, None] * kinds + kind) * copies + copy  # (ways, taken, B)
+        asked = random.below(self.ways, for_query)[0]  # (B,)
+        if self.query_label == "last":
+            asked = torch.full_like(asked, self.ways - 1)
+        order = random.order(for_order, 0)  # (N, B)
+        context = image[:, : self.shots].reshape(self.N, B).gather(0, order)
+        query = image[:, self.shots].gather(0, asked[None])
+        labels = order // self.shots  # place p of the ordered context belongs to class p // shots
+        return torch.cat([context, query]), torch.cat([labels, asked[None]])

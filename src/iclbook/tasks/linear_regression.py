@@ -128,10 +128,6 @@ class MultiTaskRegression:
     beta_var: float = 1 / 6
 
     def __post_init__(self) -> None:
-        assert self.d >= 1, self
-        assert self.L >= 2, self
-        assert min(self.noise_var, self.target_noise_var, self.beta_var) >= 0, self
-        assert self.supports, self
         assert all(s and len(set(s)) == len(s) and set(s) <= set(range(self.d)) for s in self.supports), self
 
     @property
@@ -167,3 +163,20 @@ class MultiTaskRegression:
         context = torch.cat([x, y + math.sqrt(self.noise_var) * eps], dim=-2)[..., : self.L, :, :]
         target = y[..., self.L, :, :] + math.sqrt(self.target_noise_var) * eps[..., self.L, :, :]
         return Batch(context, x[..., self.L, :, :], target)
+
+
+@dataclass(frozen=True)
+class AffineRegression(LinearRegression):
+    """``y = a + beta . x + eps`` with one ``a ~ N(0, 1)`` a prompt; all else as in :class:`LinearRegression`."""
+
+    @property
+    def normals(self) -> int:
+        """Standard normals that one prompt consumes: those of the regression, then ``a``."""
+        return super().normals + 1
+
+    def batch(self, normals: Tensor) -> Batch:
+        """Turn standard normals ``(..., self.normals, B)`` into a batch; pure."""
+        context, query, target = super().batch(normals[..., :-1, :])
+        a = normals[..., -1:, :]  # (..., 1, B)
+        labels = context[..., self.d :, :] + a.unsqueeze(-3)
+        return Batch(torch.cat([context[..., : self.d, :], labels], -2), query, target + a)

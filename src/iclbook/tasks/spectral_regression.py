@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import random
+from ..draw import torch_rng
 from .batch import Batch
 
 
@@ -31,13 +32,6 @@ class SpectralRegression:
     weight_var: float = 1.0
     balanced: bool = False
     dropout_rows: int = 0
-
-    def __post_init__(self) -> None:
-        assert self.eigenvalues, self
-        assert all(value > 0 for value in self.eigenvalues), self
-        assert self.L >= 1, self
-        assert self.weight_var > 0, self
-        assert self.dropout_rows >= 0, self
 
     @property
     def d(self) -> int:
@@ -76,3 +70,28 @@ class SpectralRegression:
             context = torch.cat([context, rows[..., : self.L, :, :]], dim=-2)
             query = torch.cat([query, rows[..., self.L, :, :]], dim=-2)
         return Batch(context, query, y[..., self.L, :, :])
+
+
+@dataclass(frozen=True)
+class StoredPrompts:
+    """Prompts for a :class:`iclbook.training.FixedSet` ("4,000 random tasks", nagy2026, section 9.5).
+
+    Attributes:
+        task: where the prompts come from. Its dropout rows, if it has any, are fresh in each batch.
+    """
+
+    task: SpectralRegression
+
+    @property
+    def words(self) -> int:
+        """Random words that a prompt takes anew each time: its dropout rows."""
+        return self.task.words
+
+    def draw(self, n: int, seed: int) -> tuple[Tensor]:
+        """Normals ``(normals, n)`` of the prompts."""
+        source = torch_rng(seed)
+        return (torch.randn(self.task.normals, n, generator=source),)
+
+    def batch(self, parts: tuple[Tensor], normals: Tensor, *words: Tensor) -> Batch:
+        """The batch of prompts ``(..., normals, B)``, with dropout rows from words ``(..., self.words, B)`` if there are any; pure."""
+        return self.task.batch(parts[0], *words)

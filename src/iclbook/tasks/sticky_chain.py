@@ -1,4 +1,4 @@
-"""A Markov chain that likes to stay, seen through noise (agarwal2025, section 7.2)."""
+"""The tasks of agarwal2025, section 7: a handful of random labels (7.1), and a Markov chain that likes to stay, seen through noise (7.2)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+
+from .. import random
 
 #: How the chances of leaving a symbol depend on the distance, see :attr:`StickyChain.leaving`.
 LEAVING = ("code", "nearer", "farther", "modulo")
@@ -54,10 +56,6 @@ class StickyChain:
     def __post_init__(self) -> None:
         assert self.leaving in LEAVING, self
         assert 0 <= self.stay < 1, self
-        assert self.T >= 2, self
-        assert self.n >= 3, self
-        assert self.d >= 1, self
-        assert self.noise >= 0, self
 
     # -- the chain ----------------------------------------------------------------------------------------------------
 
@@ -153,3 +151,30 @@ class StickyChain:
         """Mean negative log-likelihood, in nats, of the best prediction from the inputs so far."""
         predictive = self.bayes_predictive(seq)
         return float(-np.log(predictive[np.arange(len(predictive)), seq.y.cpu().numpy()]).mean())
+
+
+@dataclass(frozen=True)
+class RandomTargets:
+    """``x_j ~ N(0, I)`` and ``y_i`` uniform over classes, independent of everything.
+
+    Args:
+        T, d, n: positions, input dimensions, classes.
+    """
+
+    T: int = 5
+    d: int = 3
+    n: int = 3
+
+    @property
+    def normals(self) -> int:
+        """Standard normals of one data set."""
+        return self.T * self.d
+
+    @property
+    def words(self) -> int:
+        """Random words of one data set."""
+        return self.T
+
+    def dataset(self, normals: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs ``(..., T, d)`` and targets ``(..., T)`` from standard normals ``(..., self.normals)`` and words ``(..., self.words)``; pure."""
+        return normals.unflatten(-1, (self.T, self.d)), random.below(self.n, words)

@@ -44,11 +44,7 @@ class Text:
         return ids[: len(ids) // (self.context + 1) * (self.context + 1)].unflatten(0, (-1, self.context + 1))
 
     def draw(self, n: int, seed: int) -> tuple[Tensor, ...]:
-        """The first ``n`` training windows ``(S + 1, n)``, whatever the seed.
-
-        Raises:
-            UserError: the text is shorter.
-        """
+        """The first ``n`` training windows ``(S + 1, n)``, whatever the seed."""
         found = self.windows(held_out=False)[:n].T
         if found.shape[1] < n:
             where = self.folder or "the King James Bible"
@@ -64,11 +60,7 @@ class Text:
 
 @lru_cache(maxsize=2)
 def _tokens(vocabulary: int, folder: str) -> tuple[Tensor, Tensor]:
-    """Token ids of the training and of the held-out documents.
-
-    Raises:
-        UserError: a package that is not installed; no text in the folder.
-    """
+    """Token ids of the training and of the held-out documents."""
     try:
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     except ImportError:

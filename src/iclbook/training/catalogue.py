@@ -37,22 +37,13 @@ def threads_of(provenance: Mapping[str, Any]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What ``iclbook train`` and the notebooks ask of a paper.
-
-    Attributes:
-        paper: its key.
-        studies: ``studies(profile) -> {name: study}``, trainings and computations.
-    """
+    """What ``iclbook train`` and the notebooks ask of a paper: its key, and ``studies(profile) -> {name: study}``, trainings and computations."""
 
     paper: str
     studies: Callable[[str], dict[str, Any]]
 
     def results(self, name: str, profile: str, device: str = "auto") -> store.Results:
-        """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now.
-
-        Raises:
-            UserError: unknown study, or results that are missing, damaged or stale.
-        """
+        """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now."""
         study = self._named(name, profile)
         if profile == "smoke":
             return _make(study, profile, device, fresh=True, progress=False)
@@ -74,15 +65,10 @@ class Catalogue:
 
         Args:
             only: names of studies; all of them when ``None``.
-            profile: ``smoke`` or ``paper``.
-            device: ``auto``, ``cpu`` or ``cuda``.
             fresh: train again what already has results. An interrupted training of today's code goes on where it was, fresh or not.
             verify: train nothing; replay the first steps of a stored run of every group (of every run with ``ICLBOOK_FULL=1``), take measures again, stamp
                 what agrees.
             executor, parts: where to train each study, and in how many parts, see :func:`iclbook.training.study.train_study`.
-
-        Raises:
-            UserError: unknown study, results that are damaged or stale (with ``fresh`` they are made anew), a replay that deviates.
         """
         for name in only or list(self.studies(profile)):
             study = self._named(name, profile)

@@ -35,8 +35,8 @@ class Computation:
         compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only.
         groups: names.
         first, count: members are ``first, ..., first + count - 1``.
-        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what twins show; 0 for not at all.
-        twins: how many twins (:mod:`iclbook.random`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
+        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what replicas show; 0 for not at all.
+        replicas: how many replicas (:mod:`iclbook.random`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
         may_diverge: groups whose numbers need not be finite.
     """
 
@@ -48,7 +48,7 @@ class Computation:
     count: int
     within: float = field(default=0.0, compare=False)
     may_diverge: tuple[str, ...] = ()
-    twins: int = field(default=0, compare=False)
+    replicas: int = field(default=0, compare=False)
 
     def of_groups(self, names: Sequence[str]) -> Computation:
         """The computation of some of its groups alone."""
@@ -56,12 +56,10 @@ class Computation:
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the groups."""
         return self.groups
 
     @property
     def members(self) -> range:
-        """All of them."""
         return range(self.first, self.first + self.count)
 
     def describe(self) -> dict[str, Any]:
@@ -81,17 +79,9 @@ def compute(
     parts: int = 1,
     missing: Sequence[str] = (),
 ) -> store.Results:
-    """Make a computation and keep its results.
+    """Make a computation on the CPU and keep its results; with an executor in so many shares of the members.
 
-    Args:
-        computation: what to compute, always on the CPU.
-        profile: where the results are kept.
-        progress: show a bar.
-        executor, parts: where to make it, and in how many shares of the members.
-        missing: make these groups alone, and keep them beside the others, which have results.
-
-    Raises:
-        UserError: what the computation and :mod:`iclbook.store` refuse.
+    Where ``missing`` names groups, these are made alone and kept beside the others, which have results.
     """
     lock = outputs(find_root()) / ".cache" / "checkpoints" / f"{computation.paper}-{profile}-{computation.name}.lock"
     what = f"the computation of {computation.paper}/{computation.name} at {profile}"
@@ -126,14 +116,8 @@ def _share(computation: Computation, members: Sequence[int], progress: bool) -> 
 
 
 def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
-    """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source.
-
-    Returns:
-        What was made again, as :func:`iclbook.training.replay.verify_study` returns it.
-
-    Raises:
-        UserError: something deviates.
-    """
+    """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source; what was made again, as
+    :func:`iclbook.training.replay.verify_study` returns it."""
     about = computation.paper, profile, computation.name
     results = store.load(*about, computation.describe())
     share = deviation(computation, results, every)
@@ -151,35 +135,34 @@ def verify_computation(computation: Computation, profile: str, every: bool = Fal
 def deviation(computation: Computation, results: store.Results, every: bool = False) -> float:
     """Largest deviation of a member of every group that is made again, another in each (or of every member), as a share of what is allowed.
 
-    Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what twins move that one entry by. Twins are made only as long as a member
+    Allowed is ``within`` of a member's largest entry and :data:`FACTOR` times what replicas move that one entry by. Replicas are made only as long as a member
     is not explained.
     """
+
+    def made(group: str, places: np.ndarray) -> Arrays:
+        found = computation.compute(group, [computation.members[int(k)] for k in places])
+        return {name: np.asarray(array, float) for name, array in found.items()}
+
     worst = 0.0
     for i, group in enumerate(computation.groups):
         places = np.arange(computation.count) if every else np.array([7 * (i + 1) % computation.count])
-        again = _made(computation, group, places)
+        again = made(group, places)
         stored = {name: results[f"{group}/{name}"][places].astype(float) for name in again}
         if any(again[name].shape != stored[name].shape for name in again):
             return float("inf")
         moved = {name: np.zeros_like(array) for name, array in again.items()}
         shares = _shares(again, stored, moved, computation.within)
-        for which in range(computation.twins):
+        for which in range(computation.replicas):
             unsure = np.flatnonzero(shares > 1)
             if not len(unsure):
                 break
-            with random.twin(which):
-                other = _made(computation, group, places[unsure])
+            with random.replica(which):
+                other = made(group, places[unsure])
             for name, array in other.items():
                 moved[name][unsure] = np.fmax(moved[name][unsure], np.abs(array - again[name][unsure]))
             shares = _shares(again, stored, moved, computation.within)
         worst = max(worst, float(shares.max()))
     return worst
-
-
-def _made(computation: Computation, group: str, places: np.ndarray) -> Arrays:
-    """A group's members at these places, in double precision."""
-    found = computation.compute(group, [computation.members[int(k)] for k in places])
-    return {name: np.asarray(array, float) for name, array in found.items()}
 
 
 def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.ndarray:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import random
-from ..random import twin_number
+from ..random import replica_number
 from ..tasks import Batch
 
 Tensors = tuple[Tensor, ...]
@@ -37,8 +37,7 @@ class Stream:
         return ()
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Random numbers of steps ``(K,)`` for data seeds with these keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words
-        ``(S, K, words, B)``."""
+        """Of steps ``(K,)`` and data seeds with keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words ``(S, K, words, B)``."""
         return random.numbers(self.task, keys, steps, random.DATA, (batch_size,), dtype)
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
@@ -70,7 +69,7 @@ class FixedSet:
 
     def fixed(self, seeds: Sequence[int]) -> Tensors:
         """The prompts, ``(n, ...)`` each, so that choosing one reads contiguous memory."""
-        return _rows(self.prompts, self.n, self.seed, twin_number())
+        return _rows(self.prompts, self.n, self.seed, replica_number())
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
         """Which prompts ``(S, K, B)``, and what they take anew, as :func:`iclbook.random.numbers` says."""
@@ -91,18 +90,14 @@ class FixedSet:
 
 
 @lru_cache(maxsize=2)
-def _rows(prompts: Any, n: int, seed: int, twin: int | None) -> Tensors:
-    """The set with the prompts as first axis; each ``twin`` (:mod:`iclbook.random`) has its own."""
+def _rows(prompts: Any, n: int, seed: int, replica: int | None) -> Tensors:
+    """The set with the prompts as first axis; each ``replica`` (:mod:`iclbook.random`) has its own."""
     return tuple(part.movedim(-1, 0).contiguous() for part in prompts.draw(n, seed))
 
 
 @dataclass(frozen=True)
 class FullBatch:
-    """All data of a run at every step, drawn once from its data seed.
-
-    Attributes:
-        task: ``dataset(seed)`` gives a run's data as a batch, on the CPU.
-    """
+    """All data of a run at every step, drawn once from its data seed: ``task.dataset(seed)`` gives them as a batch, on the CPU."""
 
     task: Any
 

@@ -1,5 +1,4 @@
-"""A group at work: parameters of all its runs stacked along a leading axis, stepped together, or some of the runs after the others; by autograd, compiled by torch,
-or in C.
+"""A group at work: parameters of all its runs stacked along a leading axis, stepped together; by autograd, compiled by torch, or in C.
 
 In C, each step draws one stream's numbers and then takes the gradients of all runs that read them, while these numbers lie in the core's cache: for models
 that have their gradient in C for a task's prompts (``Attention.in_c``). All others go through autograd, which the tests compare this with.
@@ -13,7 +12,6 @@ import shutil
 import tempfile
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -64,9 +62,18 @@ class Ensemble:
         self.model = group.build()
         self._scored = _Call(self.model, lambda model, *parts: group.loss(model, Batch(*parts)))
         self._observed = _Call(self.model, group.observe)
-        self.params = self._initial(device, dtype)
+        stacks: dict[str, list[Tensor]] = {}
+        for run in group.runs:  # drawn on the CPU, so that every device starts from the same point
+            self.model.initialise(generator(run.seed, INIT), run.init_scale)
+            for name, p in self.model.named_parameters():
+                stacks.setdefault(name, []).append(p.detach().clone())
+        #: Stacks ``name -> (R, ...)``, and learning rates shaped to broadcast against them.
+        self.params = {name: torch.stack(ps).to(device=device, dtype=dtype) for name, ps in stacks.items()}
+        self.rates: Tensors = {}
+        for name, p in self.params.items():
+            values = [run.rate * dict(run.factors).get(name, 1.0) for run in group.runs]
+            self.rates[name] = torch.tensor(values, dtype=dtype, device=device).reshape(-1, *[1] * (p.dim() - 1))
         self.state: State = group.optimiser.init(self.params)
-        self.rates = self._rates()
         self.loss_sum = torch.zeros(len(self.runs), device=device, dtype=dtype)
         watched = {} if watched is None else watched
         if group.observe not in watched:
@@ -76,23 +83,6 @@ class Ensemble:
         self.streams_read = torch.tensor([streams.index(run.data_seed) for run in self.runs], device=device)
         # whether run r reads stream r, so that nothing is copied
         self.reads_in_order = self.streams_read.tolist() == list(range(len(streams)))
-
-    def _initial(self, device: torch.device, dtype: torch.dtype) -> Tensors:
-        """Stacked initial parameters ``name -> (R, ...)``, drawn on the CPU so that every device starts from the same point."""
-        stacks: dict[str, list[Tensor]] = {}
-        for run in self.runs:
-            self.model.initialise(generator(run.seed, INIT), run.init_scale)
-            for name, p in self.model.named_parameters():
-                stacks.setdefault(name, []).append(p.detach().clone())
-        return {name: torch.stack(ps).to(device=device, dtype=dtype) for name, ps in stacks.items()}
-
-    def _rates(self) -> Tensors:
-        """Learning rates shaped to broadcast against each stacked parameter."""
-        rates = {}
-        for name, p in self.params.items():
-            values = [run.rate * dict(run.factors).get(name, 1.0) for run in self.runs]
-            rates[name] = torch.tensor(values, dtype=p.dtype, device=p.device).reshape(-1, *[1] * (p.dim() - 1))
-        return rates
 
     def seen(self, batch: Batch) -> Batch:
         """Each run's part of a batch whose leading axis are the streams."""
@@ -145,12 +135,7 @@ class Ensemble:
         return params, state, first
 
     def observed(self, params: Tensors, batch: Batch) -> Tensors:
-        """Measurements of all runs, ``name -> (R, ...)``, and the parameters to keep at every record.
-
-        Args:
-            params: as :attr:`params`.
-            batch: what the runs see, for observations that ask for it.
-        """
+        """Measurements of all runs, ``name -> (R, ...)``, some of the ``batch`` that they see, and the parameters to keep at every record."""
         observe = self.group.observe
         if hasattr(observe, "of_runs"):
             found = observe.of_runs(self, params, batch, self.held_out)
@@ -192,68 +177,11 @@ def leaves(tree: Any) -> list[Tensor]:
     return [leaf for item in items for leaf in leaves(item)]
 
 
-#: Bytes of a step's random numbers that stay in cache beside what the step makes of them. Measured with he2025's models: of slices of 1 to 64 runs those
-#: of 8 and 16 are fastest, with 2 heads and with 8, and 8 runs draw these many.
-CACHE = 1 << 21
-#: With fewer data streams a slice costs more in calls than the cache gains.
-FEWEST = 4
-
-
-@dataclass(frozen=True)
-class RunSlice:
-    """Some data streams and the runs that read them, which step before the others do.
-
-    Attributes:
-        keys: of the streams, ``(S, 2)``.
-        params, state, rates: of each group, views of its runs.
-        losses: of each group, the sum of losses since the last record, ``(R,)``.
-    """
-
-    keys: Tensor
-    params: list[Any]
-    state: list[Any]
-    rates: list[Any]
-    losses: list[Tensor]
-
-
-def slices(ensembles: Sequence[Ensemble], keys: Tensor, of_a_stream: int) -> list[RunSlice]:
-    """The runs in equal slices, of the largest size whose random numbers stay in the cache of a core; in one where none fits, or where runs share streams.
-
-    Args:
-        ensembles: of all groups.
-        keys: of all streams, ``(S, 2)``.
-        of_a_stream: bytes of random numbers that one stream takes a step.
-    """
-    n = len(keys)
-    paired = all(e.reads_in_order for e in ensembles)
-    fit = [m for m in range(FEWEST, n) if n % m == 0 and m * of_a_stream <= CACHE]
-    if not paired or not fit or n * of_a_stream <= CACHE:
-        return [run_slice(ensembles, keys)]
-    size = max(fit)
-    return [run_slice(ensembles, keys, slice(at, at + size)) for at in range(0, n, size)]
-
-
-def run_slice(ensembles: Sequence[Ensemble], keys: Tensor, rows: slice | None = None) -> RunSlice:
-    """All runs, or only these rows of everything."""
-    views = [[_rows(getattr(e, what), rows) for e in ensembles] for what in ("params", "state", "rates", "loss_sum")]
-    return RunSlice(_rows(keys, rows), *views)
-
-
-def _rows(tree: Any, rows: slice | None) -> Any:
-    if rows is None:
-        return tree
-    return {k: _rows(v, rows) for k, v in tree.items()} if isinstance(tree, dict) else tree[rows]
-
-
 # -- where and how steps are taken ----------------------------------------------------------------------------------------
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device for ``"auto"`` (CUDA when there is one), ``"cpu"`` or ``"cuda"``.
-
-    Raises:
-        UserError: unknown name, or CUDA asked for where there is none.
-    """
+    """The device for ``"auto"`` (CUDA when there is one), ``"cpu"`` or ``"cuda"``."""
     if name not in ("auto", "cpu", "cuda"):
         raise UserError(f"unknown device {name!r}", "Choose auto, cpu or cuda.")
     if name == "cuda" and not torch.cuda.is_available():
@@ -295,83 +223,58 @@ def compile_method(method: types.MethodType) -> Callable:
     return torch.compile(types.MethodType(own, method.__self__), dynamic=False)
 
 
-class CSteps:
-    """Steps of all groups of a training, in place.
+def steps_in_c(
+    data: Data, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
+) -> Callable[[int, Tensor], None] | None:
+    """``step(number, t)``: step ``number`` = 1, 2, ... of all runs of all groups, in place; ``t`` is the number as optimisers want it.
 
-    Args:
-        ensembles: the groups.
-        gradients: of each of them, such as :class:`iclbook.models.attention.AttentionStep`; only models import these, so that they count for their studies alone.
-        keys: of the data streams, ``(S, 2)``.
-        n_normals: standard normals that a stream's batch consumes.
+    ``None`` where a group has no gradient in C on these data, or nothing can be compiled. ``keys`` are those of the data streams, ``(S, 2)``.
     """
+    able = dtype is torch.float32 and native.can_draw(keys) and native.library("adam.c") is not None
+    if not able or type(data) is not Stream:
+        return None
+    grads = [{k: torch.zeros_like(p) for k, p in e.params.items()} for e in ensembles]
+    gradients = [in_c(data.task, e, g, batch_size) for e, g in zip(ensembles, grads, strict=True)]
+    if None in gradients:
+        return None
+    updates = [_update(e, g) for e, g in zip(ensembles, grads, strict=True)]
+    readers = [[(e.streams_read == stream).nonzero().flatten() for stream in range(len(keys))] for e in ensembles]
+    normals = torch.empty(1, 1, data.task.normals * batch_size)
 
-    def __init__(self, ensembles: Sequence[Ensemble], gradients: Sequence[Any], keys: Tensor, n_normals: int) -> None:
-        self._normals = torch.empty(1, 1, n_normals)
-        self._keys = keys.split(1)
-        self._groups = [_CGroup(*pair) for pair in zip(ensembles, gradients, strict=True)]
-
-    @classmethod
-    def of(
-        cls, data: Data, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
-    ) -> CSteps | None:
-        """The steps of these groups on these data; ``None`` where a group has no gradient in C, or nothing can be compiled."""
-        able = dtype is torch.float32 and native.can_draw(keys) and native.can_step()
-        if not able or type(data) is not Stream:
-            return None
-        gradients = [in_c(data.task, e, batch_size) for e in ensembles]
-        return None if None in gradients else cls(ensembles, gradients, keys, data.task.normals * batch_size)
-
-    def step(self, number: int, t: Tensor) -> None:
-        """Step ``number`` = 1, 2, ... of all runs; ``t`` is the number as optimisers want it."""
+    def step(number: int, t: Tensor) -> None:
         at = torch.tensor([number])
-        for stream, key in enumerate(self._keys):
-            native.fill("normals", self._normals, key, at, DATA)
-            for group in self._groups:
-                group.add_gradients(stream, self._normals)
-        for group in self._groups:
-            group.update(t)
+        for stream, key in enumerate(keys.split(1)):
+            native.fill("normals", normals, key, at, DATA)
+            for add, runs in zip(gradients, readers, strict=True):
+                if len(runs[stream]):
+                    add(normals, runs[stream])
+        for ensemble, update in zip(ensembles, updates, strict=True):
+            schedule = ensemble.group.schedule
+            update(t, 1.0 if schedule is None else float(schedule.factor(t, ensemble.steps)))
+
+    return step
 
 
-def in_c(task: Any, ensemble: Ensemble, batch_size: int) -> Any:
-    """The gradient of a group in C on a task's prompts, if there is one."""
+def in_c(task: Any, ensemble: Ensemble, grads: Tensors, batch_size: int) -> Callable[[Tensor, Tensor], None] | None:
+    """The gradients of a group in C on a task's prompts, if there are any: into ``grads``, losses onto ``loss_sum``."""
     group = ensemble.group
     autograd = group.loss is squared_error and group.gradient is None and not group.blocks
     # a subclass with a batch of its own inherits a layout that does not describe it
     describes = {"layout", "batch"} <= vars(type(task)).keys()
     if not (autograd and describes and hasattr(ensemble.model, "in_c")):
         return None
-    return ensemble.model.in_c(task.layout(), batch_size)
+    return ensemble.model.in_c(task.layout(), batch_size, ensemble.params, grads, ensemble.loss_sum)
 
 
-class _CGroup:
-    """A group whose gradients and optimiser know where everything lies."""
+def _update(ensemble: Ensemble, grads: Tensors) -> Callable[[Tensor, float], None]:
+    """``update(t, factor)``: the optimiser's step with a factor on all rates, in place; Adam's in C."""
+    params, state, optimiser = ensemble.params, ensemble.state, ensemble.group.optimiser
+    if type(optimiser) is Adam:
+        rates = {k: r.flatten() for k, r in ensemble.rates.items()}
+        return native.adam(optimiser, params, state["first"], state["second"], grads, rates)
 
-    def __init__(self, ensemble: Ensemble, gradients: Any) -> None:
-        self._ensemble, self._gradients = ensemble, gradients
-        self._grads = {k: torch.zeros_like(p) for k, p in ensemble.params.items()}
-        gradients.bind(ensemble.params, self._grads, ensemble.loss_sum)
-        read = ensemble.streams_read
-        self._runs = {stream: (read == stream).nonzero().flatten() for stream in read.unique().tolist()}
-        self._update = self._by_torch
-        if type(ensemble.group.optimiser) is Adam:
-            stacks = ensemble.params, *(ensemble.state[m] for m in ("first", "second")), self._grads
-            rates = {k: r.flatten() for k, r in ensemble.rates.items()}
-            self._update = native.AdamStep(ensemble.group.optimiser, *stacks, rates=rates)
-
-    def add_gradients(self, stream: int, normals: Tensor) -> None:
-        """Gradients of the runs that read this stream; their losses are added up."""
-        runs = self._runs.get(stream)
-        if runs is not None:
-            self._gradients(normals, runs)
-
-    def update(self, t: Tensor) -> None:
-        """The optimiser's step."""
-        schedule = self._ensemble.group.schedule
-        self._update(t, 1.0 if schedule is None else float(schedule.factor(t, self._ensemble.steps)))
-
-    def _by_torch(self, t: Tensor, factor: float) -> None:
-        ensemble = self._ensemble
+    def update(t: Tensor, factor: float) -> None:
         rates = {k: r * factor for k, r in ensemble.rates.items()}
-        update = ensemble.group.optimiser.update
-        moved = update(ensemble.params, self._grads, ensemble.state, rates, t)
-        torch._foreach_copy_(leaves([ensemble.params, ensemble.state]), leaves(moved))
+        torch._foreach_copy_(leaves([params, state]), leaves(optimiser.update(params, grads, state, rates, t)))
+
+    return update

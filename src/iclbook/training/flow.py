@@ -8,10 +8,10 @@ many times cheaper. A run alone is then exactly the same run in any ensemble.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy.integrate import RK45, solve_ivp
 
 from ..errors import UserError
 
@@ -64,7 +64,7 @@ def gradient_flow(
         gradient: of the loss, same shape in and out.
         start: initial parameters of any shape; a leading axis makes an ensemble that shares its time steps.
         until: end of the flow, positive.
-        at: times to report, rising, within ``[0, until]``; the integrator's own by default.
+        at: times to report, rising; the integrator's own by default.
         events: functions of the state whose upward crossings of zero are located.
         stop_at: number of the event whose first crossing ends the flow; none by default.
         method, rtol, atol: as in ``scipy.integrate.solve_ivp``.
@@ -84,58 +84,30 @@ def gradient_flow(
             raise _lost(t, "the gradient is not finite")
         return slope
 
+    def watched(number: int, event: Callable[[Array], float]) -> Callable[[float, Array], float]:
+        def watch(_: float, flat: Array) -> float:
+            return float(event(flat.reshape(start.shape)))
+
+        watch.direction, watch.terminal = 1.0, number == stop_at  # upward crossings
+        return watch
+
     options = {"jac": lambda t, flat: -hessian(flat)} if hessian else {}
     options |= {"rtol": rtol, "atol": atol, "dense_output": between}
-    watched = [_watched(event, start.shape, number == stop_at) for number, event in enumerate(events)]
+    options |= {"events": [watched(number, event) for number, event in enumerate(events)]}
     with np.errstate(over="ignore", invalid="ignore"):
-        span = (0.0, float(until))
-        solved = solve_ivp(velocity, span, start.ravel(), method, at, events=watched, **options)
+        solved = solve_ivp(velocity, (0.0, float(until)), start.ravel(), method, at, **options)
     if solved.status < 0 or not np.isfinite(solved.y).all():
         raise _lost(solved.t[-1] if len(solved.t) else 0, solved.message)
     states = solved.y.T.reshape(-1, *start.shape)
     return Flow(solved.t, states, tuple(solved.t_events or ()), solved.sol)
 
 
-def _watched(event: Callable[[Array], float], shape: tuple[int, ...], last: bool) -> Callable:
-    """An event as the integrator asks for it: upward crossings, and with ``last`` the first one ends the flow."""
-
-    def watch(_: float, flat: Array) -> float:
-        return float(event(flat.reshape(shape)))
-
-    watch.direction = 1.0
-    watch.terminal = last
-    return watch
-
-
 def _lost(t: float, why: str) -> UserError:
     return UserError(f"the flow stopped at t={t:.3g} ({why})", "Check the start and the gradient.")
 
 
-# Dormand and Prince's pair of order 5 and 4: the last row of _A gives the new state, _E the error estimate.
-_A = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
-_E = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-
-
-@dataclass(frozen=True)
-class Crossings:
-    """Where an ensemble ended.
-
-    Attributes:
-        times: ``(N, K)`` first time at which each event function was not negative; inf if it stayed negative.
-        end: ``(N,)`` time at which each run was left: when all its events had happened, or at its end.
-        states: ``(N, P)`` at that time.
-    """
-
-    times: Array
-    end: Array
-    states: Array
+#: Tries of a run before it is given up as one that cannot be followed.
+MOST_STEPS = 100_000
 
 
 def first_crossings(
@@ -145,9 +117,10 @@ def first_crossings(
     until: float | Array,
     rtol: float = 1e-6,
     atol: float = 1e-10,
-    most_steps: int = 100_000,
-) -> Crossings:
-    """Integrate ``d theta / dt = -gradient(theta)`` for each run until each of its event functions has crossed zero upwards.
+) -> Array:
+    """First times ``(N, K)`` at which each event function of each run is not negative, along ``d theta / dt = -gradient(theta)``; inf if it stays negative.
+
+    By Dormand and Prince's pair of order 5 and 4. A run is left when all its events have happened, or at its end.
 
     Args:
         gradient: ``(M, P) -> (M, P)`` for any number of runs, each row a function of that row alone.
@@ -155,7 +128,6 @@ def first_crossings(
         start: ``(N, P)``.
         until: latest end, one for all or ``(N,)``.
         rtol, atol: bound on the error of a step, root mean square over a run's parameters.
-        most_steps: tries before the run is given up as one that cannot be followed.
 
     Raises:
         UserError: a run that takes too many steps.
@@ -164,68 +136,36 @@ def first_crossings(
     end = np.broadcast_to(np.asarray(until, dtype=float), (len(y),)).copy()
     assert y.ndim == 2, y.shape
     assert (end > 0).all(), until
-    runs = _started(gradient, events, y, end)
-    times = np.where(runs.event >= 0, 0.0, np.inf)
-    states, ended = y.copy(), np.zeros(len(y))
-    for _ in range(most_steps):
-        going = (runs.t < runs.end) & ~np.isfinite(times[runs.left]).all(-1)
-        if not going.all():
-            gone = runs.left[~going]
-            states[gone], ended[gone] = runs.y[~going], runs.t[~going]
-            runs.keep(going)
-        if not len(runs.left):
-            return Crossings(times, ended, states)
-        _step(runs, gradient, events, times, rtol, atol)
-    raise UserError(
-        f"{len(runs.left)} of {len(states)} runs took more than {most_steps} steps",
-        "Raise rtol or end the flow earlier.",
-    )
-
-
-@dataclass
-class _Moving:
-    """The runs that still move, one row each: number in the ensemble, state, time, end, next step, slope and event functions."""
-
-    left: Array
-    y: Array
-    t: Array
-    end: Array
-    step: Array
-    slope: Array
-    event: Array
-
-    def keep(self, rows: Array) -> None:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name)[rows])
-
-
-def _started(gradient: Callable, events: Callable, y: Array, end: Array) -> _Moving:
-    """All runs at time 0, with a first step of a hundredth of the way that a run's slope needs to its own size, within bounds set by its end."""
-    slope = _slope(gradient, y)
+    left, t, slope, event = np.arange(len(y)), np.zeros(len(y)), _slope(gradient, y), events(y)
+    # a hundredth of the way that a run's slope needs to its own size, within bounds set by its end
     step = 0.01 * np.linalg.norm(y, axis=1) / np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
     step = np.clip(step, 1e-6 * end, 1e-2 * end)
-    return _Moving(np.arange(len(y)), y.copy(), np.zeros(len(y)), end, step, slope, events(y))
-
-
-def _step(runs: _Moving, gradient: Callable, events: Callable, times: Array, rtol: float, atol: float) -> None:
-    """One try of every run: those whose error is within bounds move on, and crossings of their events go into ``times``."""
-    h = np.minimum(runs.step, runs.end - runs.t)
-    new, new_slope, error = _try(gradient, runs.y, runs.slope, h)
-    scale = atol + rtol * np.maximum(np.abs(runs.y), np.abs(new))
-    size = np.sqrt(((error / scale) ** 2).mean(1))
-    taken = size <= 1
-    if taken.any():
-        rows = np.flatnonzero(taken)
-        new_event = events(new[rows])
-        passed = (runs.event[rows] < 0) & (new_event >= 0) & np.isinf(times[runs.left[rows]])
-        for k in np.flatnonzero(passed.any(0)):
-            at = rows[passed[:, k]]
-            part = _locate(events, k, runs.y[at], new[at], runs.slope[at], new_slope[at], h[at])
-            times[runs.left[at], k] = runs.t[at] + part * h[at]
-        runs.t = np.where(taken, np.where(h < runs.step, runs.end, runs.t + h), runs.t)
-        runs.y[rows], runs.slope[rows], runs.event[rows] = new[rows], new_slope[rows], new_event
-    with np.errstate(divide="ignore"):
-        runs.step = h * np.clip(0.9 * size**-0.2, 0.2, 5.0)
+    times = np.where(event >= 0, 0.0, np.inf)
+    for _ in range(MOST_STEPS):
+        going = (t < end) & ~np.isfinite(times[left]).all(-1)
+        left, y, t, end, step, slope, event = (x[going] for x in (left, y, t, end, step, slope, event))
+        if not len(left):
+            return times
+        h = np.minimum(step, end - t)
+        new, new_slope, error = _try(gradient, y, slope, h)
+        scale = atol + rtol * np.maximum(np.abs(y), np.abs(new))
+        size = np.sqrt(((error / scale) ** 2).mean(1))
+        taken = size <= 1
+        if taken.any():
+            rows = np.flatnonzero(taken)
+            new_event = events(new[rows])
+            passed = (event[rows] < 0) & (new_event >= 0) & np.isinf(times[left[rows]])
+            for k in np.flatnonzero(passed.any(0)):
+                at = rows[passed[:, k]]
+                part = _locate(events, k, y[at], new[at], slope[at], new_slope[at], h[at])
+                times[left[at], k] = t[at] + part * h[at]
+            t = np.where(taken, np.where(h < step, end, t + h), t)
+            y[rows], slope[rows], event[rows] = new[rows], new_slope[rows], new_event
+        with np.errstate(divide="ignore"):
+            step = h * np.clip(0.9 * size**-0.2, 0.2, 5.0)
+    raise UserError(
+        f"{len(left)} of {len(times)} runs took more than {MOST_STEPS} steps", "Raise rtol or end the flow earlier."
+    )
 
 
 def _slope(gradient: Callable[[Array], Array], y: Array) -> Array:
@@ -237,11 +177,11 @@ def _slope(gradient: Callable[[Array], Array], y: Array) -> Array:
 def _try(gradient: Callable, y: Array, slope: Array, h: Array) -> tuple[Array, Array, Array]:
     """One step of every run: new state, its slope, and the error estimate."""
     stages, wide = [slope], h[:, None]
-    for row in _A:
-        move = sum(a * k for a, k in zip(row, stages, strict=True) if a)
+    for row in (*RK45.A[1:], RK45.B):
+        move = sum(a * k for a, k in zip(row, stages, strict=False) if a)
         new = y + wide * move
         stages.append(_slope(gradient, new))
-    error = wide * sum(e * k for e, k in zip(_E, stages, strict=True) if e)
+    error = wide * sum(e * k for e, k in zip(RK45.E, stages, strict=True) if e)
     return new, stages[-1], error
 
 

@@ -26,7 +26,6 @@ class Sgd:
     """Plain gradient descent."""
 
     def init(self, params: Tensors) -> State:
-        """No state."""
         return {}
 
     def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
@@ -41,11 +40,9 @@ class Momentum:
     momentum: float = 0.9
 
     def init(self, params: Tensors) -> State:
-        """Zero velocity."""
         return {"velocity": {k: torch.zeros_like(p) for k, p in params.items()}}
 
     def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
-        """One heavy-ball step."""
         velocity = {k: self.momentum * v + grads[k] for k, v in state["velocity"].items()}
         return {k: p - rates[k] * velocity[k] for k, p in params.items()}, {"velocity": velocity}
 
@@ -59,11 +56,9 @@ class Adam:
     eps: float = 1e-8
 
     def init(self, params: Tensors) -> State:
-        """Zero moments."""
         return {m: {k: torch.zeros_like(p) for k, p in params.items()} for m in ("first", "second")}
 
     def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
-        """One Adam step with bias correction."""
         first = {k: torch.lerp(grads[k], m, self.beta1) for k, m in state["first"].items()}
         second = {k: self.beta2 * v + (1 - self.beta2) * grads[k] ** 2 for k, v in state["second"].items()}
         scale = torch.sqrt(1 - self.beta2**t)
@@ -89,14 +84,11 @@ class AdamW(Adam):
     def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         """One step: clip, shrink, then Adam's step."""
         shrunk = {k: p - rates[k] * self.decay * p for k, p in params.items()}
-        return super().update(shrunk, grads if self.clip is None else clipped(grads, self.clip), state, rates, t)
-
-
-def clipped(grads: Tensors, largest: float) -> Tensors:
-    """Gradients ``name -> (R, ...)`` with the norm of each run's at most ``largest``."""
-    norm = torch.sqrt(sum((g**2).flatten(1).sum(1) for g in grads.values()))  # (R,)
-    factor = (largest / (norm + 1e-6)).clamp_max(1.0)
-    return {k: g * factor.reshape(-1, *[1] * (g.dim() - 1)) for k, g in grads.items()}
+        if self.clip is not None:
+            norm = torch.sqrt(sum((g**2).flatten(1).sum(1) for g in grads.values()))  # (R,)
+            factor = (self.clip / (norm + 1e-6)).clamp_max(1.0)
+            grads = {k: g * factor.reshape(-1, *[1] * (g.dim() - 1)) for k, g in grads.items()}
+        return super().update(shrunk, grads, state, rates, t)
 
 
 Optimiser = Sgd | Momentum | Adam
@@ -111,9 +103,6 @@ class OneCycle:
     rise: float = 0.3
     start: float = 1 / 25
     end: float = 1 / 25e4
-
-    def __post_init__(self) -> None:
-        assert 0 < self.rise < 1, self
 
     def factor(self, t: Tensor, steps: int) -> Tensor:
         """Factor on the rates at step ``t`` (1 is the first, 0-dim tensor) of ``steps``."""
@@ -131,10 +120,6 @@ class Cosine:
 
     end: float = 0.1
     rise: float = 0.0
-
-    def __post_init__(self) -> None:
-        assert 0 <= self.end <= 1, self
-        assert 0 <= self.rise < 1, self
 
     def factor(self, t: Tensor, steps: int) -> Tensor:
         """Factor on the rates at step ``t`` (1 is the first, 0-dim tensor) of ``steps``."""
@@ -183,7 +168,6 @@ class Run:
 
     @property
     def data_seed(self) -> int:
-        """Seed of the run's data."""
         return self.seed if self.stream is None else self.stream
 
 
@@ -210,24 +194,19 @@ class Circuits:
         """Nothing."""
 
     def __call__(self, model: nn.Module, held_out: Any) -> Tensors:
-        """The model's circuits."""
         return model.circuits() if hasattr(model, "circuits") else {}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one architecture that train side by side.
+    """Runs of one architecture that train side by side, at least one.
 
     Args:
         name: key of the group's arrays in results.
-        model: a class of modules, each written for one run, with a method ``initialise(generator, scale)``.
-        kwargs: the arguments it is made with; a mapping is kept as sorted pairs.
-        runs: at least one.
-        optimiser: Adam by default.
+        model, kwargs: a class of modules, each written for one run, with a method ``initialise(generator, scale)``, and its arguments.
         loss: ``loss(model, batch) -> scalar`` of one run.
         schedule: factor on all rates over the steps; constant by default.
-        observe: what is recorded.
-        keep: names of parameters that are recorded beside it, at every record.
+        keep: names of parameters that are recorded beside what ``observe`` gives, at every record.
         keep_at: recorded steps at which they are kept instead, see :attr:`iclbook.training.History.kept`.
         gradient: closed form ``gradient(params, batch) -> (gradients, loss)`` of one run, taken run after run in place of autograd on the loss of all runs;
             for data that fill a core by themselves.

@@ -49,15 +49,11 @@ class History:
 
 def joined(pieces: Sequence[History]) -> History:
     """The history of a group from those of its runs, trained in pieces."""
-
-    def every(arrays: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        return {k: np.concatenate([a[k] for a in arrays], axis=1) for k in arrays[0]}
-
-    if len(pieces) == 1:
-        return pieces[0]
+    first = pieces[0]
     loss = np.concatenate([piece.loss for piece in pieces], axis=1)
-    circuits, kept = every([piece.circuits for piece in pieces]), every([piece.kept for piece in pieces])
-    return History(pieces[0].steps, loss, circuits, kept)
+    circuits = {k: np.concatenate([piece.circuits[k] for piece in pieces], axis=1) for k in first.circuits}
+    kept = {k: np.concatenate([piece.kept[k] for piece in pieces], axis=1) for k in first.kept}
+    return History(first.steps, loss, circuits, kept)
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
@@ -86,11 +82,7 @@ def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> li
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256.
-
-    Raises:
-        UserError: the folder cannot be written or the disk is full; the previous checkpoint, if any, is untouched.
-    """
+    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256."""
     buffer = io.BytesIO()
     torch.save(_as(content, np.ndarray, torch.from_numpy), buffer)
     body = buffer.getvalue()
@@ -98,11 +90,7 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, config: str) -> dict[str, Any] | None:
-    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none.
-
-    Raises:
-        UserError: the file is damaged, or was made from another configuration.
-    """
+    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none."""
     if not path.exists():
         return None
     with reading(path, HINT):

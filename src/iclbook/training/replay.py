@@ -3,10 +3,10 @@
 A replay trains the first steps of stored runs again, and some segments in the middle of each training from the states that were kept there.
 
 Allowed is :data:`FACTOR` times (measured sensitivity + one rounding unit of the stored array). Sensitivity is the largest distance between the replay and
-:data:`TWINS` twins of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.random`), for each array,
-run and step, and never less than at an earlier step. A loss is the mean over a batch, and twins leave the order of its sum as it is: one term
+:data:`REPLICAS` replicas of it whose parameters and data are moved by one rounding unit before every step (:mod:`iclbook.random`), for each array,
+run and step, and never less than at an earlier step. A loss is the mean over a batch, and replicas leave the order of its sum as it is: one term
 after another errs by the square root of their number, in units of the sum (Higham 2002, section 4), so a loss has that many units instead of one.
-Initial parameters, which no twin moves, are normal numbers ``r cos(2 pi u)`` and have :data:`DRAWN` units.
+Initial parameters, which no replica moves, are normal numbers ``r cos(2 pi u)`` and have :data:`DRAWN` units.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Arrays = dict[str, np.ndarray]
 
 #: Replays compare records up to this step.
 REPLAY_STEPS = 24
-#: Some runs are at an edge (Adam divides a gradient that cancels by its own size), which only some twins cross: three were seen to miss one.
-TWINS = 8
-#: Twins err once at the inputs of a step; the step itself is a chain of rounded operations, some tens deep on the way to any one number, whose
+#: Some runs are at an edge (Adam divides a gradient that cancels by its own size), which only some replicas cross: three were seen to miss one.
+REPLICAS = 8
+#: Replicas err once at the inputs of a step; the step itself is a chain of rounded operations, some tens deep on the way to any one number, whose
 #: independent errors add up to a few units (the square root). Two machines differ by two such errors.
 FACTOR = 4.0
 #: Rounding units of a drawn normal number, of its radius: an angle up to ``2 pi`` is rounded to the nearest of numbers ``2**-21`` apart, four units, which moves
@@ -43,28 +43,21 @@ DRAWN = 2.0
 def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
     """Train the first steps again and return the largest deviation of circuits and losses from the stored ones, as a share of what is allowed.
 
-    Twins are trained only as long as a group is not explained. Whatever device made the results: random numbers are the same on all.
+    Replicas are trained only as long as a group is not explained. Whatever device made the results: random numbers are the same on all.
     """
     until = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
 
     def train(part: Study) -> Arrays:
         return pack(part.trainer(device, compile=False).train(progress=False, until=until))
 
-    return _worst(study, train, results.arrays, TWINS if until else 0)
+    return _worst(study, train, results.arrays, REPLICAS if until else 0)
 
 
 def replay_segments(study: Study, results: store.Results, kept: Arrays, device: str = "cpu") -> tuple[int, float]:
-    """Train the kept segments in the middle of the first run of each group again.
-
-    Args:
-        study, results, device: as for :func:`replay`.
-        kept: states, see :func:`iclbook.training.history.segment_states`.
-
-    Returns:
-        How many segments there are, and the largest deviation as in :func:`replay`.
-    """
+    """Train the segments in the middle of the first run of each group again whose states were kept (:func:`iclbook.training.history.segment_states`): how many
+    there are, and the largest deviation as in :func:`replay`."""
     ends = {(key.split("/")[0], int(key.split("/")[1]) + SEGMENT) for key in kept}
-    places = {(g.name, end) for g in study.groups for end in {e for name, e in ends if name == g.name}}
+    places = {(name, end) for name, end in ends if name in study.group_names}
     worst = 0.0
     for end in sorted({end for _, end in places}):
         groups = tuple(dataclasses.replace(g, runs=g.runs[:1]) for g in study.groups if (g.name, end) in places)
@@ -78,23 +71,23 @@ def replay_segments(study: Study, results: store.Results, kept: Arrays, device: 
         def train(part: Study, end: int = end) -> Arrays:
             return pack(part.trainer(device, compile=False).train_segment(kept, end))
 
-        share = _worst(dataclasses.replace(study, groups=groups), train, stored, TWINS)
+        share = _worst(dataclasses.replace(study, groups=groups), train, stored, REPLICAS)
         worst = float(np.max([worst, share]))  # keeps a NaN
     return len(places), worst
 
 
-def _worst(study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], twins: int) -> float:
+def _worst(study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], replicas: int) -> float:
     """Largest share of all groups: of what ``train`` gives for them against what is stored."""
     again = train(study)
     terms = study.batch_size
     shares = {g.name: _share(g.name, again, stored, {}, terms) for g in study.groups}
     moved: dict[str, Arrays] = {}
-    # the sensitivity is the largest of all twins: none is needed beyond agreement
-    for twin in range(twins):
+    # the sensitivity is the largest of all replicas: none is needed beyond agreement
+    for replica in range(replicas):
         unsure = tuple(g for g in study.groups if shares[g.name] > 1)
         if not unsure:
             break
-        with random.twin(twin):
+        with random.replica(replica):
             other = train(dataclasses.replace(study, groups=unsure))
         for g in unsure:
             moved[g.name] = sensitivity(g.name, again, other, moved.get(g.name, {}))
@@ -124,16 +117,13 @@ def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def _size(array: np.ndarray) -> np.ndarray:
     """Largest finite entry of each recorded step and run, ``(T, R, 1, ...)``."""
-    return (
-        np.abs(np.where(np.isfinite(array), array, 0.0)).max(axis=tuple(range(2, array.ndim)), keepdims=True)
-        if array.size
-        else array
-    )
+    finite = np.abs(np.where(np.isfinite(array), array, 0.0))
+    return finite.max(axis=tuple(range(2, array.ndim)), keepdims=True, initial=0.0)
 
 
-def sensitivity(group: str, plain: Arrays, twin: Arrays, before: Arrays) -> Arrays:
-    """How far rounding alone carries each array, ``(T, R, 1, ...)``: by this twin, or by those ``before`` if they went farther."""
-    found, other = {}, compared(group, twin)
+def sensitivity(group: str, plain: Arrays, replica: Arrays, before: Arrays) -> Arrays:
+    """How far rounding alone carries each array, ``(T, R, 1, ...)``: by this replica, or by those ``before`` if they went farther."""
+    found, other = {}, compared(group, replica)
     for key, array in compared(group, plain).items():
         apart = np.maximum.accumulate(_size(_apart(other[key], array)), axis=0)
         found[key] = np.maximum(before.get(key, 0.0), apart)
@@ -159,17 +149,17 @@ def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: A
 def measured_again(study: Study, results: store.Results) -> float | None:
     """Take the study's measure of the stored circuits again: its largest deviation from the stored one as a share of what is allowed.
 
-    Allowed is :data:`FACTOR` times (the distance of twins, measured on circuits moved by a rounding unit, + one unit). ``None``: there is no
+    Allowed is :data:`FACTOR` times (the distance of replicas, measured on circuits moved by a rounding unit, + one unit). ``None``: there is no
     measure.
     """
     if study.measure is None:
         return None
-    stored = {name: _history(results.group(name)) for name in (g.name for g in study.groups)}
+    stored = {g.name: _history(results.group(g.name)) for g in study.groups}
     again = study.measure(study, stored)
     moved = []
-    for twin in range(2):
-        with random.twin(twin):
-            jitter = random.twin_errors()
+    for replica in range(2):
+        with random.replica(replica):
+            jitter = random.replica_errors()
             moved.append(study.measure(study, {k: _moved(history, jitter) for k, history in stored.items()}))
     worst = 0.0
     for key, array in again.items():
@@ -183,8 +173,8 @@ def measured_again(study: Study, results: store.Results) -> float | None:
 def _history(group: Arrays) -> History:
     """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
     shape = group["loss"].shape
-    others = ("steps", "loss")
-    circuits = {k: v for k, v in group.items() if k not in others and not k.startswith(KEPT) and v.shape[:2] == shape}
+    observed = {k: v for k, v in group.items() if k not in ("steps", "loss") and not k.startswith(KEPT)}
+    circuits = {k: v for k, v in observed.items() if v.shape[:2] == shape}
     return History(group["steps"], group["loss"], circuits)
 
 
@@ -206,17 +196,9 @@ def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]
 
 
 def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = False) -> dict[str, Any]:
-    """Derive again what is cheap of a stored study and, if it agrees, stamp it as made from today's source.
-
-    Args:
-        every: replay every run; otherwise one of each group.
-
-    Returns:
-        What was derived again, as kept in the provenance under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a
-        share of what rounding explains.
-
-    Raises:
-        UserError: something deviates.
+    """Derive again what is cheap of a stored study, with ``every`` of every run and otherwise of one of each group, and, if it agrees, stamp it as made from
+    today's source. Returns what the provenance keeps under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a share of
+    what rounding explains.
     """
     results = store.load(study.paper, profile, study.name, study.describe())
     made_on = results.provenance["device"]

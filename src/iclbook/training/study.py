@@ -72,7 +72,6 @@ class Study:
 
     @property
     def group_names(self) -> tuple[str, ...]:
-        """Names of the groups."""
         return tuple(group.name for group in self.groups)
 
     def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
@@ -139,35 +138,28 @@ def train_study(
     """Train a study (resuming an interrupted one), measure it and keep the results.
 
     Args:
-        study: what to train.
-        profile: where the results are kept.
-        device: ``auto``, ``cpu`` or ``cuda``.
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).
-        progress: show a bar.
         executor: train parts of the study as tasks there: those of :mod:`iclbook.workers` or any other. A run depends on its own seed only.
         parts: how many parts of about as many runs each the executor is given: groups of a part share their data, which are drawn once. Equal parts give
             equal numbers wherever they are trained; other parts may round otherwise.
         missing: train these groups alone, and keep them beside the others, which have results.
-
-    Raises:
-        UserError: what :class:`Trainer` and :mod:`iclbook.store` refuse.
     """
     folder = outputs(find_root()) / ".cache" / "checkpoints"  # another draw never goes on from this one's
     stem = f"{study.paper}-{profile}-{study.name}"
     todo = study.of_groups(missing) if missing else study
     shares = [todo.groups] if executor is None else shared_out(todo.groups, parts)
-    names = [f"{stem}.pt"] if len(shares) == 1 else [f"{stem}-{i + 1}of{len(shares)}.pt" for i in range(len(shares))]
-    paths = [folder / name for name in names]
+    parts = len(shares)
+    paths = [folder / (f"{stem}-{i + 1}of{parts}.pt" if parts > 1 else f"{stem}.pt") for i in range(parts)]
     what = f"the training of {study.paper}/{study.name} at {profile}"
     with file_lock(folder / f"{stem}.lock", what, wait=profile == "smoke"):
         beside = store.others(study, profile, missing)
         source = study.source()  # of the code that runs, whatever is edited meanwhile
         start = time.perf_counter()
-        pairs = list(zip([dataclasses.replace(study, groups=share) for share in shares], paths, strict=True))
+        pieces = [dataclasses.replace(study, groups=share) for share in shares]
         if executor is None:
-            trained = [_train(part, path, device, progress, fresh) for part, path in pairs]
+            trained = [_train(todo, paths[0], device, progress, fresh)]
         else:
-            tasks = [executor.submit(_train, part, path, device, False, fresh) for part, path in pairs]
+            tasks = [executor.submit(_train, *pair, device, False, fresh) for pair in zip(pieces, paths, strict=True)]
             trained = [task.result() for task in tasks]
         histories = {
             g.name: joined([part.histories[g.name] for part in trained if g.name in part.histories])
@@ -178,7 +170,7 @@ def train_study(
         arrays = pack(histories) | pack_kept(histories)
         if study.measure is not None:
             arrays |= study.measure(todo, histories)
-        seconds, extra = time.perf_counter() - start, trained[0].about | {"parts": len(shares)}
+        seconds, extra = time.perf_counter() - start, trained[0].about | {"parts": parts}
         about = store.provenance(study.describe(), source, seconds, trained[0].device, **extra)
         results = store.keep(study, profile, arrays, about, beside, states)
         for path in paths:

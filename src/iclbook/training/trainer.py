@@ -15,22 +15,11 @@ from torch import Tensor
 from .. import native, random, store
 from ..errors import UserError
 from ..files import reading
-from ..random import jittered, moved_batch, twin_errors
+from ..random import jittered, moved_batch, replica_errors
 from ..tasks import Batch
 from ..workers import deferred_interrupt, progress_bar
 from .data import as_data
-from .ensemble import (
-    CSteps,
-    Ensemble,
-    RunSlice,
-    can_compile,
-    compile_method,
-    leaves,
-    pick_device,
-    placed,
-    run_slice,
-    slices,
-)
+from .ensemble import Ensemble, can_compile, compile_method, leaves, pick_device, placed, steps_in_c
 from .groups import Group, Observation
 from .history import (
     HINT,
@@ -55,15 +44,13 @@ class Trainer:
 
     Args:
         data: a kind of :mod:`iclbook.training.data`, or a task, of which every step draws a fresh batch.
-        groups: the groups; runs with equal data seeds see equal batches, which are drawn once.
-        steps: optimiser steps.
-        batch_size: prompts per step, B.
+        groups: runs with equal data seeds see equal batches, which are drawn once.
+        steps, batch_size: optimiser steps, and prompts a step, B.
         record: steps at which losses and observations are kept; 0 and the last are always kept.
         device: ``auto``, ``cpu`` or ``cuda``.
         compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
-            (:class:`iclbook.training.ensemble.CSteps`), whatever their number, and otherwise torch's compiler.
+            (:func:`iclbook.training.ensemble.steps_in_c`), whatever their number, and otherwise torch's compiler.
         compile_from: number of steps from which torch's compiler pays, on a GPU no fewer than :data:`COMPILE_ON_GPU_FROM_STEPS`; ``None`` for never.
-        dtype: of parameters and data.
         label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
     """
 
@@ -71,8 +58,6 @@ class Trainer:
     CUDA_BLOCK = 16
     #: Whether a block on a GPU is captured; otherwise every operation is launched from Python.
     GRAPHS = True
-    #: Whether groups that C code can step go through it; otherwise all are compiled by torch.
-    IN_C = True
 
     def __init__(
         self,
@@ -102,7 +87,7 @@ class Trainer:
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
         self._ahead = torch.arange(1, self._block + 1, device=self.device)
         self._t = torch.zeros((), device=self.device, dtype=dtype)
-        self._jitter = twin_errors(self.device)
+        self._jitter = replica_errors(self.device)
         self._choose(compile, compile_from)
         self.done = 0
         #: States kept on the way, from which segments can be trained again (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
@@ -114,21 +99,17 @@ class Trainer:
         self._kept: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
 
     def _choose(self, compile: bool | None, compile_from: int | None) -> None:
-        """Steps in C, by torch's compiler, or operation by operation; and in how many slices."""
+        """Steps in C, by torch's compiler, or operation by operation."""
         on_cpu = self.device.type == "cpu"
         self._in_c = None
-        if compile is not False and self.IN_C and self._jitter is None:
-            self._in_c = CSteps.of(self.data, self.ensembles, self._keys, self.batch_size, self.dtype)
+        if compile is not False and self._jitter is None:
+            self._in_c = steps_in_c(self.data, self.ensembles, self._keys, self.batch_size, self.dtype)
         least = 0 if on_cpu else COMPILE_ON_GPU_FROM_STEPS
         pays = compile_from is not None and self.steps >= max(compile_from, least) and can_compile(self.device)
         self.compiled = self._in_c is not None or (pays if compile is None else compile)
         traced = self.compiled and not self._in_c
-        numbers = self._draw(self._keys, self._ahead)
-        self._slices = [run_slice(self.ensembles, self._keys)]
-        if traced and on_cpu and not self._fixed:
-            self._slices = slices(self.ensembles, self._keys, sum(x[0].nbytes for x in numbers))
         # where a captured graph finds a block's numbers
-        self._numbers = () if on_cpu else tuple(x.clone() for x in numbers)
+        self._numbers = () if on_cpu else tuple(x.clone() for x in self._draw(self._keys, self._ahead))
         self._graph: torch.cuda.CUDAGraph | None = None
         self._one_step = compile_method(self._step_all) if traced else self._step_all
         drawn_in_c = self.dtype is torch.float32 and native.can_draw(self._keys)
@@ -151,6 +132,7 @@ class Trainer:
     def _step_all(
         self, numbers: list, fixed: tuple, params: list, states: list, rates: list, t: Tensor
     ) -> tuple[list, list, list]:
+        """New parameters and states of all groups, and losses before the step."""
         batch = self._batch(numbers, fixed)
         params = [self._moved(p) for p in params]
         new = []
@@ -164,12 +146,12 @@ class Trainer:
             return params
         return {k: jittered(v, self._jitter) for k, v in params.items()}
 
-    def _advance(self, runs: RunSlice, numbers: Sequence[Tensor], k: int) -> None:
-        """One step of some runs on the k-th of several steps' numbers; results are copied into the same storage, as a captured graph needs."""
-        now = runs.params, runs.state, runs.rates
-        params, states, losses = self._one_step([x[:, k] for x in numbers], self._fixed, *now, self._t)
-        torch._foreach_copy_(leaves([runs.params, runs.state]), leaves([params, states]))
-        torch._foreach_add_(runs.losses, losses)
+    def _advance(self, numbers: Sequence[Tensor], k: int) -> None:
+        """One step on the k-th of several steps' numbers; results are copied into the same storage, as a captured graph needs."""
+        params, states, rates = ([getattr(e, what) for e in self.ensembles] for what in ("params", "state", "rates"))
+        *moved, losses = self._one_step([x[:, k] for x in numbers], self._fixed, params, states, rates, self._t)
+        torch._foreach_copy_(leaves([params, states]), leaves(moved))
+        torch._foreach_add_([e.loss_sum for e in self.ensembles], losses)
 
     @torch.no_grad()
     def _run(self, n: int) -> None:
@@ -178,10 +160,9 @@ class Trainer:
         if self.device.type == "cpu":
             self._t += 1
             if self._in_c:
-                self._in_c.step(self.done + 1, self._t)
+                self._in_c(self.done + 1, self._t)
             else:
-                for runs in self._slices:
-                    self._advance(runs, self._fresh(runs.keys, steps), 0)
+                self._advance(self._fresh(self._keys, steps), 0)
         else:
             if self._numbers:  # none where all data are fixed
                 torch._foreach_copy_(self._numbers, self._fresh(self._keys, steps))
@@ -197,7 +178,7 @@ class Trainer:
         """The first ``n`` steps of the block whose numbers are in place."""
         for k in range(n):
             self._t += 1
-            self._advance(self._slices[0], self._numbers, k)
+            self._advance(self._numbers, k)
 
     def _capture(self) -> None:
         """Record one block of steps as a CUDA graph: in steady state no Python runs per step."""
@@ -216,11 +197,10 @@ class Trainer:
 
     def _seen(self) -> Batch:
         """What the runs saw last; of a block on a GPU its first step, and before training what they will see first."""
-        drawn = [self._numbers]
+        drawn = self._numbers
         if self.device.type == "cpu":
-            step = torch.tensor([max(self.done, 1)])
-            drawn = [self._fresh(runs.keys, step) for runs in self._slices]
-        return self.data.batch(tuple(torch.cat(x)[:, 0] for x in zip(*drawn, strict=True)), self._fixed)
+            drawn = self._fresh(self._keys, torch.tensor([max(self.done, 1)]))
+        return self.data.batch(tuple(x[:, 0] for x in drawn), self._fixed)
 
     @torch.no_grad()
     def _keep(self, steps_since: int) -> None:

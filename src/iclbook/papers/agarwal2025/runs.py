@@ -10,16 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ... import random
-from ...models.causal_transformer import CausalTransformer
-from ...models.lstm import Lstm
-from ...models.prefix_mlp import PrefixMlp
-from ...models.selective_ssm import SelectiveSsm
-from ...models.sequence import SequenceModel, rms_norm
+from ...models.sequence import CausalTransformer, Lstm, PrefixMlp, SelectiveSsm, SequenceModel, rms_norm
 from ...models.single_head import SingleHead
 from ...project import check_profile
 from ...tasks import Batch
-from ...tasks.bijection_elimination import BijectionElimination
-from ...tasks.hmm_filtering import HmmFiltering
+from ...tasks.hmm_filtering import BijectionElimination, HmmFiltering
 from ...tasks.sticky_chain import StickyChain
 from ...training import Adam, FullBatch, Group, Run, Sgd
 from ...training.computation import Computation

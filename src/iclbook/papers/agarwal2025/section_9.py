@@ -21,8 +21,7 @@ from torch.nn.functional import softplus
 
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.lstm import lstm_scan
-from ...models.selective_ssm import selective_scan
+from ...models.sequence import lstm_scan, selective_scan
 from .closed_forms import causal_mask
 
 Values = dict[str, bool | float | list[float]]

@@ -12,7 +12,7 @@ from torch import Tensor
 from ... import random
 from ...project import check_profile
 from ...random import INIT, generator
-from ...tasks.random_targets import RandomTargets
+from ...tasks.sticky_chain import RandomTargets
 from ...training.computation import Computation
 from .closed_forms import Weights, every_gradient, forward
 
@@ -27,8 +27,8 @@ SHARP, UNIFORM = 0.5, 0.9
 BUMP = 0.01
 #: A rounding unit of double precision, in those of single precision.
 DOUBLE = 2.0**-29
-#: Twins of a run that another machine brings to another end: what one twin in twenty decides otherwise, so many miss one time in 27.
-TWINS = 64
+#: Replicas of a run that another machine brings to another end: what one replica in twenty decides otherwise, so many miss one time in 27.
+REPLICAS = 64
 #: A loss that has doubled has blown up: how far, rounding decides.
 FAR = 2.0
 
@@ -98,7 +98,7 @@ def _trained(
 ) -> Ensemble:
     """Runs from these weights; their positions at every ``every``-th step."""
     weights, loss, positions = [w], [], []
-    jitter = random.twin_errors()
+    jitter = random.replica_errors()
     for step in range(steps + 1):
         if jitter is not None:
             w = Weights(*[random.jittered(p, jitter, DOUBLE) for p in w])
@@ -151,5 +151,5 @@ def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
 def toy_computations(profile: str) -> dict[str, Computation]:
     """The sweep of both readings at a profile."""
     seeds = 800 if check_profile(profile) == "paper" else 30
-    swept = Computation("agarwal2025", "toy", sweep, ("frozen", "trained"), 0, seeds, 1e-6, twins=TWINS)
+    swept = Computation("agarwal2025", "toy", sweep, ("frozen", "trained"), 0, seeds, 1e-6, replicas=REPLICAS)
     return {swept.name: swept}

@@ -13,12 +13,11 @@ from scipy import stats
 
 from ...claims import printed
 from ...drawing import style
-from ...models.causal_transformer import shown
+from ...models.sequence import shown
 from ...numbers import number
 from ...statistics import Estimate, ratio_error, standard_error
 from ...store import Results
-from ...tasks.bijection_elimination import BijectionElimination
-from ...tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
+from ...tasks.hmm_filtering import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
 from .figure_9 import mean_left, way_left
 from .runs import probe, probe_numbers

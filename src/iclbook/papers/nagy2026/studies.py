@@ -15,8 +15,7 @@ from ...models.spectral_attention import SpectralAttention
 from ...project import check_profile
 from ...random import generator
 from ...tasks import Batch
-from ...tasks.spectral_regression import SpectralRegression
-from ...tasks.stored_prompts import StoredPrompts
+from ...tasks.spectral_regression import SpectralRegression, StoredPrompts
 from ...training import Adam, FixedSet, Group, Run, Sgd
 from ...training.groups import Optimiser, squared_error
 from ...training.study import Study

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.functional_gd import FunctionalGD
+from ...models.functional_gd import FunctionalGD, MultiKernelGD
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.literal_blocks import LiteralBlocks, LiteralStep
-from ...models.multi_kernel import MultiKernelGD
 from ...tasks.categorical import Anchors
 from . import descent
 from .contexts import sample_contexts

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ... import random, threefry
 from ...models.functional_gd import cached_relations
-from ...random import UNIT, choosing, chosen_anew, jittered, moved_batch, signs, twin_errors
+from ...random import UNIT, choosing, chosen_anew, jittered, moved_batch, replica_errors, signs
 from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors, Categorical
@@ -51,7 +51,7 @@ def numbers(task: Any, block: int, seed: int) -> tuple[Tensor, ...]:
 
 def sample_contexts(task: Categorical, n: int, seed: int) -> Batch:
     """The first ``n`` contexts of a seed, batch last; for a perturbed replica (:mod:`iclbook.random`) with rounding errors."""
-    jitter = twin_errors()
+    jitter = replica_errors()
     blocks = []
     for block in range(math.ceil(n / BLOCK)):
         drawn = numbers(task, block, seed)
@@ -171,7 +171,7 @@ def published_contexts(task: PublishedAnchors, n: int, seed: int) -> Batch:
         threefry.categorical(own[:, 6], logits[:, task.N :]),
     ]
     y = torch.from_numpy(np.concatenate(labels, axis=1)).T[:, None].to(x)  # (N + 1, 1, n)
-    jitter = twin_errors()
+    jitter = replica_errors()
     x = x if jitter is None else jittered(x, jitter)
     return Batch(torch.cat([x, y], dim=1)[: task.N], x[task.N], y[task.N])
 

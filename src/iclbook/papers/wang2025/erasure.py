@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.functional_gd import FunctionalGD
-from ...models.inexact_gd import HardErasureGD
+from ...models.functional_gd import FunctionalGD, HardErasureGD
 from ...models.literal_blocks import LiteralBlocks
 from ...statistics import standard_error
 from ...store import Results

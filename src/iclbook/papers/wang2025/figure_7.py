@@ -14,9 +14,7 @@ from torch import Tensor
 from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.gd_language import KERNELS, GDLanguage
-from ...models.language import normed
-from ...models.transformer_language import TransformerLanguage
+from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
 from ...statistics import Estimate, ratio_terms, standard_error, widened_error
 from ...store import Results
 from .language import MODELS

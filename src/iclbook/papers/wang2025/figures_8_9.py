@@ -19,7 +19,7 @@ from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS, relate
 from ...models.trained_tf import TrainedStep
-from ...random import twin_number
+from ...random import replica_number
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import TEST, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
@@ -163,8 +163,8 @@ class Maps:
 
 
 @lru_cache(maxsize=2)
-def _test_contexts(task: Quadrants, twin: int | None) -> tuple[Tensor, Tensor]:
-    """Test contexts ``(N, 3, 64)`` for maps, which every kernel shares, of a twin or none, and the categories of their quadrants ``(4, 64)``."""
+def _test_contexts(task: Quadrants, replica: int | None) -> tuple[Tensor, Tensor]:
+    """Test contexts ``(N, 3, 64)`` for maps, which every kernel shares, of a replica or none, and the categories of their quadrants ``(4, 64)``."""
     return sample_contexts(task, 64, 21).context, task.chosen(numbers(task, 0, 21)[1])[:, :64]
 
 
@@ -173,7 +173,7 @@ def maps(get: Get, profile: str, kernel: str, pick: int) -> Maps:
     """Figure 9 for the ``pick``-th test context whose quadrants have three different most probable categories or more."""
     task = Quadrants(N=SIZES[profile].quad_N)
     w = task.embedding.double()
-    context, chosen = _test_contexts(task, twin_number())
+    context, chosen = _test_contexts(task, replica_number())
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
     b = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3][pick]
     shown = list(dict.fromkeys(tops[:, b].tolist()))[:3]

@@ -15,8 +15,7 @@ from ...draw import torch_rng
 from ...models.functional_gd import FunctionalGD
 from ...project import check_profile
 from ...tasks import Batch
-from ...tasks.few_shot import FewShot
-from ...tasks.glyphs import GlyphSet
+from ...tasks.glyphs import FewShot, GlyphSet
 from ...training import FixedSet, History, Run
 from ...training.study import Study
 from .contexts import BLOCK, TEST, VALIDATION, Contexts, classifiers, numbers, seen_as

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ...models.gd_language import GDLanguage
-from ...models.transformer_language import TransformerLanguage
+from ...models.language import GDLanguage, TransformerLanguage
 from ...project import check_profile
 from ...tasks.text import Text, chosen
 from ...training import FixedSet, Group, Run

@@ -19,7 +19,7 @@ from ...errors import UserError
 from ...files import write_whole
 from ...models.convnet import ConvFeatures
 from ...project import find_root
-from ...random import jittered, signs, twin, twin_errors
+from ...random import jittered, replica, replica_errors, signs
 from ...sources import source_digest
 from ...tasks import Batch
 from ...tasks.glyphs import GlyphSet, drawn_with
@@ -99,7 +99,7 @@ def weights(network: Network) -> dict[str, np.ndarray]:
         return _read(path)
     found = _committed(network)
     if found is None:
-        with twin(None):
+        with replica(None):
             trained = network_study((network,), ()).trainer("cpu", compile=False).train(progress=False)
         found = _kept(trained[group_name(network)].kept)
     _write(path, found)
@@ -174,7 +174,7 @@ def features(network: Network) -> Tensor:
     All are divided by one number, so that the mean square length over the training classes is 1. To a perturbed replica (:mod:`iclbook.random`) they
     come with errors as large as another processor makes in the network.
     """
-    found, jitter = _features(network, False), twin_errors()
+    found, jitter = _features(network, False), replica_errors()
     if jitter is None:
         return found
     moved = _features(network, True)
@@ -190,8 +190,8 @@ def _features(network: Network, moved: bool) -> Tensor:
     if missing.unexpected_keys or any(not k.startswith("head") for k in missing.missing_keys):
         raise UserError("the kept network has other layers than asked for", "Delete .cache/networks.")
     model = model.to(memory_format=torch.channels_last)
-    with twin(0 if moved else None), torch.no_grad():
-        images, jitter = torch.from_numpy(network.glyphs.load().images), twin_errors()
+    with replica(0 if moved else None), torch.no_grad():
+        images, jitter = torch.from_numpy(network.glyphs.load().images), replica_errors()
         if jitter is not None:
             for part in model.parameters():
                 part.copy_(jittered(part, jitter))

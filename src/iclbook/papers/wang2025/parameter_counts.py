@@ -6,9 +6,7 @@ from typing import Any
 
 import torch
 
-from ...models.gd_language import GDLanguage
-from ...models.language import LanguageModel
-from ...models.transformer_language import TransformerLanguage
+from ...models.language import GDLanguage, LanguageModel, TransformerLanguage
 
 #: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
 SIZES, PAPER_HEADS = (50_257, 256, 512), 8

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ...models.functional_gd import FunctionalGD
-from ...models.inexact_gd import HardErasureGD
+from ...models.functional_gd import FunctionalGD, HardErasureGD
 from ...models.kernels import KERNELS
 from ...models.trained_tf import TrainedBlocks, TrainedStep
 from ...project import check_profile

@@ -22,7 +22,7 @@ from ....project import check_profile
 from ....statistics import Estimate, standard_error, widened_error
 from ....store import Results
 from ....tasks import Batch, LinearRegression
-from ....tasks.affine_regression import AffineRegression
+from ....tasks.linear_regression import AffineRegression
 from ....tasks.spectral_regression import SpectralRegression
 from ....training import Run, Sgd
 from ....training.study import Group, Study

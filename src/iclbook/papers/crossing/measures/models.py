@@ -14,6 +14,7 @@ from .... import random
 from ....draw import numpy_rng
 from ....models import Attention, ReducedAttention
 from ....models.functional_gd import FunctionalGD
+from ....models.kernels import embedded
 from ....models.single_head import SingleHead
 from ....models.spectral_attention import SpectralAttention
 from ....models.trained_tf import TrainedStep
@@ -79,7 +80,7 @@ def _class_values(model: nn.Module, batch: Batch) -> Tensor:
     """``W_e^T P W_V e_i`` ``(B, N, C)`` of :class:`TrainedStep`."""
     tokens = batch.context.movedim(-1, 0)
     w = model.embed - model.embed.mean(1, keepdim=True)
-    e = torch.cat([tokens[..., : model.d], model.labelled(tokens) @ w.T], -1)
+    e = torch.cat([tokens[..., : model.d], embedded(w, tokens[..., -1].long())], -1)
     return e @ (model.P[-model.width :] @ model.W_V[:, : e.shape[-1]]).T @ model.embed
 
 

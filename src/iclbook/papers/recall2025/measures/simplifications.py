@@ -311,7 +311,7 @@ def race(pop: Population, scale: float = 0.02, ratio: float = 4.0) -> tuple[Arra
     def marks(theta: Array) -> Array:
         return np.concatenate([pop.advantage(theta) - ACTIVE, middles - pop.value(theta)[:, None]], -1)
 
-    times = first_crossings(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12).times
+    times = first_crossings(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12)
     return times[:, :HEADS], times[:, HEADS:]
 
 

@@ -39,7 +39,7 @@ def small(pop: Population, betas: tuple[float, ...] | Array) -> Array:
 def activations(pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10) -> Array:
     """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active (``gamma_h >= 1``); inf for heads not active by ``until``."""
     active = lambda theta: pop.advantage(theta) - ACTIVE  # noqa: E731
-    return first_crossings(pop.gradient, active, starts, until, rtol, atol).times
+    return first_crossings(pop.gradient, active, starts, until, rtol, atol)
 
 
 def activation_times(pop: Population, flow: Flow) -> Array:

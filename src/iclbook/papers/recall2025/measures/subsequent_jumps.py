@@ -114,9 +114,9 @@ def sharpness(pop: Population, scales: tuple[float, ...]) -> Array:
     levels = np.array([a * share + b * (1 - share) for a, b in steps for share in (0.9, 0.1)])
     betas = np.array(scales)[:, None] * FALLING
     passed = lambda theta: levels - pop.value(theta)[:, None]  # noqa: E731
-    found = first_crossings(
-        pop.gradient, passed, small(pop, betas), 100 * patience(pop, betas), 1e-7, 1e-12
-    ).times.reshape(-1, HEADS, 2)
+    found = first_crossings(pop.gradient, passed, small(pop, betas), 100 * patience(pop, betas), 1e-7, 1e-12).reshape(
+        -1, HEADS, 2
+    )
     begin = np.concatenate([np.zeros((len(found), 1)), found[:, :-1, 1]], 1)
     return np.maximum(found[..., 0] - begin, 0) / (found[..., 1] - found[..., 0])
 

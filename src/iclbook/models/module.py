@@ -1,0 +1,34 @@
+"""What most models are: modules for one run whose parameters say how they start."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class Model(nn.Module):
+    """A module that draws its parameters in the order in which they were added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts: dict[str, tuple[float, float, float | Tensor]] = {}
+
+    def _add(self, name: str, *shape: int, fan_in: float = 0, sd: float = 0, value: float | Tensor = 0.0) -> None:
+        """A parameter: uniform within ``1/sqrt(fan_in)`` (PyTorch's default for linear layers), or normal with deviation ``sd``, or ``value``."""
+        self.register_parameter(name, nn.Parameter(torch.zeros(shape) + value))
+        self._starts[name] = fan_in, sd, value
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """Draw all parameters; ``scale`` multiplies every bound and deviation."""
+        for name, (fan_in, sd, value) in self._starts.items():
+            p = getattr(self, name)
+            if fan_in:
+                bound = scale / math.sqrt(fan_in)
+                p.uniform_(-bound, bound, generator=generator)
+            elif sd:
+                p.normal_(0.0, scale * sd, generator=generator)
+            else:
+                p.copy_(torch.as_tensor(value, dtype=p.dtype))
