@@ -258,19 +258,14 @@ def train(options: Options) -> int:
 
 
 def _trainer_of(key: str) -> Callable[..., object]:
-    """The function that trains a paper's studies.
-
-    Raises:
-        UserError: unknown paper, or one that has nothing to train.
-    """
-    import importlib
-    from importlib.util import find_spec
+    """The function that trains a paper's studies."""
+    from importlib import import_module, util
 
     from .claims import load_ledger
 
     load_ledger(key)  # an unknown paper is refused with the known ones
     name = f"iclbook.papers.{key}"
-    train = getattr(importlib.import_module(name) if find_spec(name) else None, "train", None)
+    train = getattr(import_module(name) if util.find_spec(name) else None, "train", None)
     if train is None:
         hint = "Its chapter computes all it shows when it runs: `iclbook run`."
         raise UserError(f"{key} has no studies to train", hint)
@@ -290,8 +285,7 @@ def _trainer_of(key: str) -> Callable[..., object]:
     _DRAW,
 )
 def claims(options: Options) -> int:
-    from .check import ledger_of
-    from .claims import all_ledgers, render, scoreboard
+    from .claims import all_ledgers, ledger_of, render, scoreboard
 
     root = find_root()
     paper, _, item = (options.key or "").partition("/")

@@ -61,9 +61,6 @@ def run_notebook(
 
     Returns:
         Path of the executed copy.
-
-    Raises:
-        UserError: a cell failed or timed out, or the kernel died; unknown chapter or profile, no `parameters` cell, folder not writable.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)

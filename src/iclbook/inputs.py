@@ -34,11 +34,7 @@ PROSE_ONLY = "changed since: prose"
 
 
 def chapters(root: Path | None = None) -> list[str]:
-    """Names of the chapter notebooks that ``_toc.yml`` lists, in reading order.
-
-    Raises:
-        UserError: ``_toc.yml`` cannot be read or lists a notebook that is not there.
-    """
+    """Names of the chapter notebooks that ``_toc.yml`` lists, in reading order."""
     root = root or find_root()
     entries = [Path(entry) for entry in listed_pages(root)]
     names = list(dict.fromkeys(entry.name for entry in entries if entry.parent.as_posix() == "notebooks"))
@@ -48,11 +44,7 @@ def chapters(root: Path | None = None) -> list[str]:
 
 
 def chosen(names: Sequence[str], root: Path) -> list[str]:
-    """These chapters of the book, or all of them where none is named.
-
-    Raises:
-        UserError: one that the book does not list.
-    """
+    """These chapters of the book, or all of them where none is named."""
     known = chapters(root)
     for name in names:
         if name not in known:
@@ -61,12 +53,8 @@ def chosen(names: Sequence[str], root: Path) -> list[str]:
 
 
 def listed_pages(root: Path) -> list[str]:
-    """Every page of ``_toc.yml``, in reading order: ``book/intro``.
-
-    Raises:
-        UserError: ``_toc.yml`` cannot be read.
-    """
-    return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml").value)))
+    """Every page of ``_toc.yml``, in reading order: ``book/intro``."""
+    return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml"))))
 
 
 def _entries(node: object) -> Iterable[str]:
@@ -83,11 +71,7 @@ def _entries(node: object) -> Iterable[str]:
 
 
 def source_path(name: str, root: Path | None = None) -> Path:
-    """``notebooks/NAME.py``.
-
-    Raises:
-        UserError: no such chapter.
-    """
+    """``notebooks/NAME.py``."""
     folder = (root or find_root()) / "notebooks"
     path = folder / f"{name}.py"
     if not path.is_file():
@@ -108,9 +92,6 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
         its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
         only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
-
-    Raises:
-        UserError: no such chapter, one that is no notebook; a file that cannot be read.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
@@ -130,11 +111,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
 
 def read_source(name: str, root: Path) -> nbformat.NotebookNode:
-    """The chapter as a notebook.
-
-    Raises:
-        UserError: no such chapter, not a notebook.
-    """
+    """The chapter as a notebook."""
     try:
         notebook = jupytext.reads(_read(source_path(name, root)).decode(), fmt="py:percent")
     except (ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:

@@ -88,11 +88,7 @@ def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yar
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
-    """A chapter's reference, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all.
-
-    Raises:
-        UserError: a damaged reference.
-    """
+    """A chapter's reference, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all."""
     path = reference_path(chapter, profile, root, draw=0)
     if not path.is_file():
         return None
@@ -181,11 +177,7 @@ def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
 
 
 def read_reference(path: Path, root: Path) -> Reference:
-    """Read a stored reference.
-
-    Raises:
-        UserError: not there, or not a reference.
-    """
+    """Read a stored reference."""
     mend = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
     if not path.is_file():
         raise UserError(f"{path.relative_to(root)} is not there", mend)
@@ -198,11 +190,7 @@ def read_reference(path: Path, root: Path) -> Reference:
 
 
 def write_reference(path: Path, paper: str, reference: Reference) -> None:
-    """Store a reference, atomically.
-
-    Raises:
-        UserError: the folder or disk does not take it.
-    """
+    """Store a reference, atomically."""
     body = {
         "paper": paper,
         "profile": path.parent.name,

@@ -286,9 +286,6 @@ class Cluster(Processes):
         address: of the scheduler, such as ``tcp://10.0.0.5:8786``.
         parts: in how many parts a study is cut; ``None`` for as many as the cluster has cores.
         progress: show a bar.
-
-    Raises:
-        UserError: distributed is not installed, or no scheduler answers (``local`` is none: Dask's port would be open to all users of this machine).
     """
 
     def __init__(self, address: str, parts: int | None, progress: bool = True) -> None:

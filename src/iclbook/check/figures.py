@@ -24,11 +24,7 @@ DIGITS = 1e-5
 
 
 def read_figures(path: Path) -> dict[str, Digest]:
-    """Name -> digest of every figure, slider and page model of an executed chapter; the name is the beginning of the alt text or the title.
-
-    Raises:
-        UserError: the executed copy is missing or unreadable.
-    """
+    """Name -> digest of every figure, slider and page model of an executed chapter; the name is the beginning of the alt text or the title."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         found: dict[str, Digest] = {}
