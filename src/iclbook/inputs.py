@@ -88,10 +88,9 @@ def executed_path(name: str, profile: str, root: Path | None = None) -> Path:
 def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str, str]:
     """sha256 of everything that can change the executed copy of a chapter.
 
-    Returns:
-        ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
-        its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
-        only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
+    ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
+    its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
+    only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
@@ -99,7 +98,8 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     papers = {ledger.parent.name for ledger in ledgers} | _papers(imported, checkout)
     stored = outputs(root) / "results"
     folders = [stored / paper / profile for paper in sorted(papers)] if profile == "paper" else []
-    results = [p for folder in folders for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
+    # what a killed training left is no result
+    results = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".json", ".npz")]
     return {
         **_halves(name, root),
         "library": _library(imported, checkout),
@@ -131,11 +131,6 @@ def _halves(name: str, root: Path) -> dict[str, str]:
         if not is_text:
             halves["prose"].append([])  # a paragraph that moved across a code cell is new prose
     return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
-
-
-def _is_leftover(path: Path) -> bool:
-    """Whether a file in results is what a killed training left, and no result."""
-    return path.name.startswith(".") or path.suffix in (".part", ".ckpt")
 
 
 def _imported(source: Path) -> tuple[str, ...]:

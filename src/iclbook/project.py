@@ -63,13 +63,8 @@ def commit() -> str:
 PAPERS = Path("src") / "iclbook" / "papers"
 
 
-def ledger_path(paper: str, root: Path) -> Path:
-    """``src/iclbook/papers/<key>/claims.yaml``: what a paper says, and the rules that decide it."""
-    return root / PAPERS / paper / "claims.yaml"
-
-
 def ledger_paths(root: Path) -> list[Path]:
-    """Every ledger that is there, sorted by the paper's key."""
+    """Every ledger that is there, ``src/iclbook/papers/<key>/claims.yaml``, sorted by the paper's key."""
     return sorted((root / PAPERS).glob("*/claims.yaml"))
 
 

@@ -50,10 +50,8 @@ def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
     changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != claim.rules_digest]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        raise UserError(
-            f"the rules of {', '.join(changed[:3])}{more} are not the frozen ones",
-            "Freeze them first, `python -m iclbook.replication`, and commit that before anything is drawn.",
-        )
+        hint = "Freeze them first, `python -m iclbook.replication`, and commit that before anything is drawn."
+        raise UserError(f"the rules of {', '.join(changed[:3])}{more} are not the frozen ones", hint)
 
 
 @dataclass(frozen=True)

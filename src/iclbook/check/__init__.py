@@ -258,9 +258,8 @@ def _with_spread(reference: Reference, others: Sequence[Mapping[str, Value]], ma
         try:
             spread[key] = spread_of(value, [values[key] for values in others])
         except (KeyError, ValueError):
-            raise UserError(
-                f"{key} is not of one shape on all machines", "Record something that does not depend on rounding."
-            ) from None
+            hint = "Record something that does not depend on rounding."
+            raise UserError(f"{key} is not of one shape on all machines", hint) from None
     return replace(reference, spread=spread, machines=machines)
 
 

@@ -31,9 +31,8 @@ def read_figures(path: Path) -> dict[str, Digest]:
         for name, series in _artefacts(notebook):
             found[_free(name, found)] = {label: _condensed(numbers) for label, numbers in series.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise UserError(
-            f"the figures of {path} cannot be read ({problem})", f"Run `iclbook run {path.stem}` again."
-        ) from None
+        hint = f"Run `iclbook run {path.stem}` again."
+        raise UserError(f"the figures of {path} cannot be read ({problem})", hint) from None
     return found
 
 

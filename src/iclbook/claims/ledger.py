@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -22,13 +22,9 @@ from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstrain
 
 from .. import formulas
 from ..errors import UserError
-from ..project import find_root, ledger_path, ledger_paths, shown
+from ..project import find_root, ledger_paths, shown
 from .rules import GRAMMAR, Rule, Term, parse_rule, with_printed
 from .yaml_lines import NUMBERS, TEXT, at_line, by_reading, compose, construct, entries, line_of, members
-
-#: Keys of values that only a reader can measure, with weights that are not part of the book.
-PROBES = "probes/"
-
 
 # -- what a field may hold ----------------------------------------------------------------------------------------------
 
@@ -162,8 +158,8 @@ class Claim:
     requires: tuple[Text, ...] = ()
 
     def is_probed(self, recorded: Container[str]) -> bool:
-        """Whether a reader's own probes of published models, under keys ``probes/...``, decide what is out of reach otherwise."""
-        keys = [part.key for part in self.parts if part.key.startswith(PROBES)]
+        """Whether a reader's own probes of published models, whose weights are no part of the book, decide what is out of reach otherwise."""
+        keys = [part.key for part in self.parts if part.key.startswith("probes/")]
         return bool(keys) and all(key in recorded for key in keys)
 
     @cached_property
@@ -212,8 +208,8 @@ class Ledger:
     title: Text
     chapter: Annotated[Text, StringConstraints(pattern=r"^notebooks/\w+\.py$")]
     claims: tuple[Claim, ...]
-    printed: Printed | None = None
-    values: Mapping[Key, Measured] | None = None
+    printed: Printed = field(default_factory=dict)
+    values: Mapping[Key, Measured] = field(default_factory=dict)
     path: Path = Path()
 
     @property
@@ -254,13 +250,8 @@ class Ledger:
     def require_key(self, key: str) -> None:
         """Refuse a key that belongs to no part and is not listed under ``values``."""
         if key not in self.keys:
-            raise UserError(
-                f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it",
-                f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip(),
-            )
-
-
-_LEDGER = TypeAdapter(Ledger)
+            hint = f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip()
+            raise UserError(f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it", hint)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -274,11 +265,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def load_ledger(key: str, root: Path | None = None) -> Ledger:
     """Read ``papers/<key>/claims.yaml``; an unknown key is refused with the known ones."""
-    root = root or find_root()
-    known = [path.parent.name for path in ledger_paths(root)]
+    known = {path.parent.name: path for path in ledger_paths(root or find_root())}
     if key not in known:
         raise UserError(f"unknown paper {key!r}", f"Choose one of: {', '.join(known) or '(no ledger found)'}.")
-    return read_ledger(ledger_path(key, root))
+    return read_ledger(known[key])
 
 
 @cache
@@ -318,16 +308,12 @@ def _read(path: Path, content: bytes) -> Ledger:
             _write_out(claim)
     body = construct(top, path)
     try:
-        named = body.get("printed") if isinstance(body, dict) else None
-        context = named if isinstance(named, dict) else {}
-        ledger = replace(_LEDGER.validate_python(body, context=context), path=path)
+        ledger = replace(_LEDGER.validate_python(body, context=body), path=path)
     except ValidationError as problem:
         where, what, hint = _explained(problem)
         raise at_line(path, line_of(top, where), what, hint) from None
-    ledger = replace(ledger, printed=ledger.printed or {}, values=ledger.values or {})
     for where, what, hint in _slips(ledger):
         raise at_line(path, line_of(top, where), what, hint)
-    _check_premises([ledger], whole=False)
     return ledger
 
 
@@ -390,13 +376,12 @@ def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
         yield ("values", key, "tolerance"), f"{key!r} decides a claim and is not compared", hint
 
 
-def _check_premises(ledgers: Sequence[Ledger], whole: bool = True) -> None:
-    """Refuse premises that are no claims, and circles; of less than the whole book, premises in other papers are left alone."""
-    papers = {ledger.paper for ledger in ledgers}
+def _check_premises(ledgers: Sequence[Ledger]) -> None:
+    """Refuse premises that are no claims, and circles."""
     claims = {claim.id: claim for ledger in ledgers for claim in ledger.claims}
     for claim in claims.values():
         for premise in claim.requires:
-            if premise not in claims and (whole or premise.partition("/")[0] in papers):
+            if premise not in claims:
                 hint = nearest(premise, claims) or "`iclbook claims` lists all claims."
                 raise _at_requires(ledgers, claim.id, f"{claim.id} requires {premise!r}, which is no claim", hint)
     try:

@@ -193,11 +193,12 @@ def parse_rule(text: str | bool) -> Rule:
     raise ValueError(f"{text!r} is not a rule")
 
 
-def with_printed(text: Any, printed: Mapping[str, Any]) -> Any:
-    """A rule with the number for each ``printed:NAME``."""
+def with_printed(text: Any, ledger: Mapping[str, Any]) -> Any:
+    """A rule with the number for each ``printed:NAME`` of the ledger as it stands in its file."""
 
     def number(match: re.Match) -> str:
-        value = printed.get(match[1])
+        named = ledger.get("printed")
+        value = named.get(match[1]) if isinstance(named, dict) else None
         if value is None or isinstance(value, list):
             raise ValueError(f"printed: has no single number {match[1]!r}")
         return repr(value)

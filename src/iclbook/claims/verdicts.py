@@ -47,37 +47,29 @@ ERRORS = 2.0
 AMPLE = 1000
 
 
-@dataclass(frozen=True)
-class PartResult:
-    """A measured value against its rule.
+@dataclass(frozen=True, kw_only=True)
+class PartResult(Part):
+    """A part with its measured value against its rule.
 
     Attributes:
+        text: the measured value.
+        bound: the rule in words.
         margin: distance from coming out the other way in units of the uncertainty (:func:`margin`); None where it is not known.
-        sampled: whether the uncertainty holds a standard error, or only what rounding does.
-        late: whether the rule was written or changed after a first run.
-        printed: whether it is judged on the paper's own printed values.
         control: what the rule must not pass, in words; empty without one.
         blind: whether the rule passes it all the same.
     """
 
-    name: str
-    key: str
     text: str
-    rule: str
+    bound: str
     holds: bool
-    because: str
-    reading: str | None = None
-    margin: float | None = None
-    sampled: bool = False
-    late: bool = False
-    printed: bool = False
-    control: str = ""
-    blind: bool = False
+    margin: float | None
+    control: str
+    blind: bool
 
     @property
-    def full_name(self) -> str:
-        """The name with its reading."""
-        return self.name if self.reading is None else f"{self.name} [{self.reading}]"
+    def sampled(self) -> bool:
+        """Whether the uncertainty holds a standard error, or only what rounding does."""
+        return self.error is not None
 
     @property
     def close(self) -> bool:
@@ -87,7 +79,7 @@ class PartResult:
     @property
     def rule_text(self) -> str:
         """``below 0.2; margin: 12 times its uncertainty``."""
-        return _joined(self.rule, self.margin_text)
+        return _joined(self.bound, self.margin_text)
 
     @property
     def margin_text(self) -> str:
@@ -189,7 +181,7 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yards
             return found
         remark = _joined(f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark)
         return replace(found, word=words[TOO_CLOSE], remark=remark)
-    close = [f"{part.full_name} ({part.text}, rule: {part.rule}; {part.margin_text})" for part in results if part.close]
+    close = [f"{part.full_name} ({part.text}, rule: {part.rule_text})" for part in results if part.close]
     remark = _joined(f"does not decide: {', '.join(close)}", f"as measured: {found.word}", found.remark)
     return Verdict(words[TOO_CLOSE], remark, results, found.reading)
 
@@ -201,9 +193,8 @@ def _joined(*texts: str) -> str:
 def _judge(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
     """The verdict or answer from which parts hold. An answer that another reading would change depends."""
     found = _claimed(claim, results, profile)
-    if not claim.is_question:
-        return found
-    return replace(found, word=DEPENDS if found.in_one_reading else ANSWERS[found.word])
+    answer = DEPENDS if found.in_one_reading else ANSWERS[found.word]
+    return replace(found, word=answer) if claim.is_question else found
 
 
 def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
@@ -249,13 +240,23 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tupl
         if absent:
             continue
         try:
-            results.append(_result(part, records[part.key], values, by))
+            text, value = records[part.key].text, values[part.key]
+            control, blind = _control(part, value, values, by)
+            found = PartResult(
+                **vars(part),
+                text=text if len(text) <= 80 else text[:60].rsplit(", ", 1)[0] + ", \u2026",
+                bound=part.rule.describe(values),
+                holds=part.rule.check(value, values),
+                margin=margin(part, values, by),
+                control=control,
+                blind=blind,
+            )
+            results.append(found)
         except (TypeError, ValueError) as problem:
             named = f"{part.key!r} with error {part.error!r}" if part.error else repr(part.key)
-            raise UserError(
-                f"{claim.id}, part {part.name!r}: rule {part.rule.text!r} does not fit what {named} recorded ({problem})",
-                "Change the rule in the ledger or the value that the notebook records.",
-            ) from None
+            what = f"rule {part.rule.text!r} does not fit what {named} recorded ({problem})"
+            hint = "Change the rule in the ledger or the value that the notebook records."
+            raise UserError(f"{claim.id}, part {part.name!r}: {what}", hint) from None
     return tuple(results), missing
 
 
@@ -305,25 +306,6 @@ def _control(part: Part, value: Value, values: Mapping[str, Value], by: Yardstic
     return f"control {part.refuses.named(values)} {told}", blind
 
 
-def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardstick) -> PartResult:
-    control, blind = _control(part, record.value, values, by)
-    return PartResult(
-        name=part.name,
-        key=part.key,
-        text=record.text if len(record.text) <= 80 else record.text[:60].rsplit(", ", 1)[0] + ", \u2026",
-        rule=part.rule.describe(values),
-        holds=part.rule.check(record.value, values),
-        because=part.because,
-        reading=part.reading,
-        margin=margin(part, values, by),
-        sampled=part.error is not None,
-        late=part.late,
-        printed=part.printed,
-        control=control,
-        blind=blind,
-    )
-
-
 def _best_reading(results: tuple[PartResult, ...]) -> str | None:
     """The reading with the largest share of its own parts holding; the first one listed wins a tie."""
     holds: dict[str, list[bool]] = {}
@@ -342,7 +324,7 @@ def _sides(parts: tuple[PartResult, ...] | list[PartResult]) -> str:
     holding = [part.full_name for part in parts if part.holds]
     if len(parts) > LISTED:
         holding = [f"{len(holding)} of {len(parts)} parts"] if holding else []
-    failing = [f"{part.full_name} ({part.text}, rule: {part.rule})" for part in parts if not part.holds]
+    failing = [f"{part.full_name} ({part.text}, rule: {part.bound})" for part in parts if not part.holds]
     if len(failing) > LISTED:
         failing = [*failing[:LISTED], f"and {len(failing) - LISTED} more"]
     sides = [f"{word}: {', '.join(names)}" for word, names in (("holds", holding), ("fails", failing)) if names]
