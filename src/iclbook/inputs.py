@@ -94,15 +94,14 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
-    imported, checkout = _imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY)
-    papers = {ledger.parent.name for ledger in ledgers} | _papers(imported, checkout)
-    stored = outputs(root) / "results"
-    folders = [stored / paper / profile for paper in sorted(papers)] if profile == "paper" else []
+    library, imported = _library(_imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY))
+    papers = imported.union(ledger.parent.name for ledger in ledgers)
+    folders = [outputs(root) / "results" / paper / profile for paper in papers] if profile == "paper" else []
     # what a killed training left is no result
     results = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".json", ".npz")]
     return {
         **_halves(name, root),
-        "library": _library(imported, checkout),
+        "library": library,
         "ledger": digest(ledgers, root),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
@@ -148,17 +147,13 @@ def _imported(source: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
 
 
-@cache
-def _papers(roots: tuple[str, ...], checkout: str) -> set[str]:
-    """The papers that a chapter imports from, directly or by way of its own paper's package (``crossing`` draws the models of others)."""
-    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)] if roots else []
-    return {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
-
-
 @cache  # following imports takes a second, reading every file a few milliseconds
-def _library(roots: tuple[str, ...], checkout: str) -> str:
-    """Digest of the code that ``roots`` reach; of every file (``checkout``) where there are none."""
-    return source_digest(roots) if roots else checkout
+def _library(roots: tuple[str, ...], checkout: str) -> tuple[str, frozenset[str]]:
+    """Digest of the code that ``roots`` reach (of every file, ``checkout``, where there are none), and the papers that are among it: ``crossing`` draws the
+    models of others."""
+    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)]
+    papers = frozenset(part[1] for part in parts if part[0] == "papers" and len(part) > 2)
+    return source_digest(roots) if roots else checkout, papers
 
 
 def _reference(name: str, profile: str, root: Path) -> str:
@@ -177,7 +172,7 @@ def _reference(name: str, profile: str, root: Path) -> str:
 def _ledgers_of(name: str, root: Path) -> list[Path]:
     """The ledgers whose ``chapter:`` is this notebook; all of them when none says so."""
     line = re.compile(rf"^chapter: *['\"]?notebooks/{re.escape(name)}\.py['\"]? *(#.*)?$", re.MULTILINE)
-    ledgers = [path for path in ledger_paths(root) if path.is_file()]
+    ledgers = ledger_paths(root)
     return [p for p in ledgers if line.search(_read(p).decode(errors="surrogateescape"))] or ledgers
 
 
@@ -205,13 +200,6 @@ def write_copy(path: Path, copy: nbformat.NotebookNode) -> None:
     write_whole(path, text.replace(NO_CHECKSUM, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
 
 
-def is_intact(text: str) -> bool:
-    """Whether the text of an executed copy is as it was written."""
-    found = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)
-    bare = text.replace(found[1], NO_CHECKSUM, 1) if found else ""
-    return found is not None and hashlib.sha256(bare.encode()).hexdigest() == found[1]
-
-
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     """Why the executed copy of a chapter must not be shown; the empty string when it is fresh."""
     root = root or find_root()
@@ -221,7 +209,8 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     try:
         text = path.read_text(encoding="utf-8")
         inputs = dict(json.loads(text)["metadata"][METADATA_KEY]["inputs"].items())
-        if not is_intact(text):
+        checksum = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)[1]
+        if hashlib.sha256(text.replace(checksum, NO_CHECKSUM, 1).encode()).hexdigest() != checksum:
             return "its executed copy is not as it was written"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"

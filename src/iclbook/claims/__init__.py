@@ -2,18 +2,16 @@
 
 from .ledger import Claim, Ledger, Part, all_ledgers, ledger_of, load_ledger, printed, read_ledger
 from .records import Record, Recorder, read_records
-from .rules import Rule, parse_rule
-from .verdicts import WORDS, PartResult, Verdict, judge, verdict
+from .rules import parse_rule
+from .verdicts import WORDS, Verdict, judge, verdict
 
 __all__ = [
     "WORDS",
     "Claim",
     "Ledger",
     "Part",
-    "PartResult",
     "Record",
     "Recorder",
-    "Rule",
     "Verdict",
     "all_ledgers",
     "judge",
