@@ -272,23 +272,19 @@ def table(results: Sequence[ChapterCheck]) -> str:
     for result in results:
         shown = [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]
         if shown:
-            shown.insert(0, ("what", "name", "reference", "measured", "tolerance"))
-            widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-            lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
-        lines.append(_closing(result))
+            rows = [("what", "name", "reference", "measured", "tolerance"), *shown]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        count, compared = len(shown), result.compared
+        closing = f"MOVED, {count} difference{'' if count == 1 else 's'}, {compared} values recorded"
+        if result.error:
+            closing = f"FAILED. {result.error}"
+        elif result.updated:
+            closing = f"reference written, {compared} values, {count} differences to the old one"
+        elif not count:
+            closing = f"ok, {compared} values agree"
+        lines.append(f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s): {closing}")
     return "\n".join(lines)
-
-
-def _closing(result: ChapterCheck) -> str:
-    head = f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s)"
-    if result.error:
-        return f"{head}: FAILED. {result.error}"
-    count = len(result.differences)
-    if result.updated:
-        return f"{head}: reference written, {result.compared} values, {count} differences to the old one"
-    if not count:
-        return f"{head}: ok, {result.compared} values agree"
-    return f"{head}: MOVED, {count} difference{'' if count == 1 else 's'}, {result.compared} values recorded"
 
 
 def _short(value: Value | None) -> str:

@@ -57,7 +57,7 @@ Flag = Literal[True]
 Printed = Mapping[str, Annotated[Any, AfterValidator(_numbers)]]
 
 _KEY = "Use letters, digits and . _ + - / and no other characters: a colon would end the key in {glue:text}."
-#: What to do about a field that holds something else.
+#: What to do about a field that holds something else, or about a mistake that pydantic names so.
 _HINTS = {
     "chapter": "Write it as notebooks/NAME.py.",
     "error": _KEY,
@@ -66,9 +66,6 @@ _HINTS = {
     "refuses": "Write a number, printed:NAME or key:NAME of what the rule must not pass.",
     "rule": GRAMMAR,
     "tolerance": "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared.",
-}
-#: What to do about a mistake that pydantic names so.
-_HINTS |= {
     "dataclass_type": "Write it as fields, NAME: VALUE.",
     "mapping_type": "Write it as fields, NAME: VALUE.",
     "string_too_short": "Write a text.",
