@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
@@ -291,7 +291,7 @@ class Cluster(Processes):
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
         self.client.close()  # tasks that nobody wants any more are told to stop
         super().__exit__(kind, problem, trace)
-        name, package = kind.__name__ if kind else "", kind.__module__.split(".")[0] if kind else ""
+        name, package = (kind.__name__, kind.__module__.split(".")[0]) if kind else ("", "")
         if package == "distributed" or isinstance(problem, OSError | ImportError) or "CancelledError" in name:
             hint = "Give its workers this code, memory and time; the same command goes on from the checkpoints."
             raise UserError(f"the cluster was lost ({name}: {one_line(problem)[:200]})", hint) from problem
@@ -314,16 +314,12 @@ def _on_worker(request: bytes, number: int) -> Any:
     return in_process(request, callback, is_wanted)
 
 
-@contextmanager
-def open_executor(scheduler: str | None, workers: int | None, device: str) -> Iterator[Processes | None]:
+def open_executor(scheduler: str | None, workers: int | None, device: str) -> AbstractContextManager[Processes | None]:
     """The executor that trains the parts of studies: the cluster at ``scheduler``, or ``workers`` processes here (by default one a core, and one on a
     GPU, which runs share by themselves); ``None`` means this process alone. Its attribute ``parts`` is the number of parts."""
     from .training.ensemble import pick_device
 
-    if scheduler is None:
-        workers = workers or (usable_cores() if pick_device(device).type == "cpu" else 1)
-        executor = Processes(workers) if workers > 1 else nullcontext()
-    else:
-        executor = Cluster(scheduler, workers)
-    with executor as entered:
-        yield entered
+    if scheduler is not None:
+        return Cluster(scheduler, workers)
+    workers = workers or (usable_cores() if pick_device(device).type == "cpu" else 1)
+    return Processes(workers) if workers > 1 else nullcontext()
