@@ -135,10 +135,6 @@ class Recorder:
         record.table()                           # counts, and the claims that no badge shows
 
     Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
-
-    Args:
-        paper: the paper's key, the name of its package ``papers/<key>``.
-        profile: the profile that this notebook runs at.
     """
 
     def __init__(self, paper: str, profile: str) -> None:

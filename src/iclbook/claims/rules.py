@@ -132,9 +132,8 @@ class Rule:
     def distances(
         self, value: Value, records: Mapping[str, Value], doubt: Value | None, doubts: Mapping[str, Value]
     ) -> list[Distance]:
-        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold.
-
-        An interval makes two conditions of each element of a list, the other rules one.
+        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold. An interval makes two conditions
+        of each element of a list, the other rules one.
 
         Args:
             doubt: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.

@@ -140,11 +140,7 @@ class Verdict:
 def judge(
     ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
 ) -> dict[str, Verdict]:
-    """Every claim's verdict, by id.
-
-    Args:
-        reference: the chapter's at this profile, with the spread of its values; None where there is none yet.
-    """
+    """Every claim's verdict, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
     by = yardstick(records, reference)
     return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
@@ -155,11 +151,8 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yards
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
     measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*, and so is one to which another draw of everything
-    random gave another word by the same rules.
-
-    Args:
-        by: what margins are measured with; without it they are not known.
+    come out, it is *too close to call*, and so is one to which another draw of everything random gave another word by the same rules. Without a yardstick margins
+    are not known.
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     by = by or Yardstick()
@@ -263,13 +256,8 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tupl
 def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | None:
     """Distance of a part from coming out the other way, in units of its uncertainty ``tolerance + 2 error`` (:data:`ERRORS`).
 
-    A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold.
-
-    Args:
-        values: what was recorded; holds every key of the part.
-
-    Returns:
-        0 or more; infinite where nothing that may be off can change the outcome; None where a tolerance is not known.
+    A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold. The margin is infinite where
+    nothing that may be off can change the outcome, and None where a tolerance is not known.
     """
     if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
         return None
