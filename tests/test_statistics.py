@@ -8,16 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iclbook.statistics import (
-    Estimate,
-    bootstrap_error,
-    interval,
-    nested_interval,
-    prediction,
-    ratio_error,
-    share_error,
-    t_of_mean,
-)
+from iclbook.statistics import Estimate, bootstrap_error, interval, prediction, ratio_error, share_error, t_of_mean
 
 KNOWN = np.array([1.0, 2.0, 3.0, 6.0])  # mean 3, sum of squares 14, so sd^2 = 14/3
 
@@ -31,16 +22,6 @@ def test_a_prediction_interval_holds_the_mean_of_new_replicates_as_often_as_it_s
     half = stats.t.ppf(0.975, 3) * math.sqrt(14 / 3) * math.sqrt(1 / 4 + 1 / 5)
     assert prediction(KNOWN, 5) == pytest.approx((3.0, 3 - half, 3 + half))
     assert prediction(KNOWN, 10**9)[1:] == pytest.approx(interval(KNOWN)[1:])  # a mean without noise of its own
-
-
-def test_a_nested_interval_covers_where_replicates_share_a_draw() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(2000, 5, 1)) + 0.5 * rng.normal(size=(2000, 5, 4))
-    nested = np.array([nested_interval(v)[1:] for v in values])
-    flat = np.array([interval(v.ravel())[1:] for v in values])
-    held = np.mean((nested[:, 0] <= 0) & (nested[:, 1] >= 0))
-    assert abs(held - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 2000)
-    assert np.mean((flat[:, 0] <= 0) & (flat[:, 1] >= 0)) < 0.8  # as if all twenty were independent
 
 
 def test_a_share_is_never_certain() -> None:

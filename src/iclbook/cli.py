@@ -62,43 +62,38 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict]:
-    return names, settings
+def _option(name: str, metavar: str | None, about: str, **settings: Any) -> tuple[str, dict]:
+    return name, {"metavar": metavar, "help": about} | settings
 
 
-def _profile(default: str) -> tuple[tuple[str, ...], dict]:
-    about = (
-        "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results (default: %(default)s)"
-    )
-    return _option("--profile", metavar="{" + ",".join(PROFILES) + "}", default=default, help=about)
+def _flag(name: str, about: str) -> tuple[str, dict]:
+    return name, {"action": "store_true", "help": about}
+
+
+def _profile(default: str) -> tuple[str, dict]:
+    sizes = "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results"
+    return _option("--profile", f"{{{','.join(PROFILES)}}}", f"{sizes} (default: {default})", default=default)
 
 
 _DEVICE = _option(
     "--device",
+    None,
+    "where to compute; auto takes a GPU when there is one (default: auto)",
     choices=("auto", "cpu", "cuda"),
     default="auto",
-    help="where to compute; auto takes a GPU when there is one (default: %(default)s)",
 )
-_JOBS = _option("--jobs", metavar="N", type=_positive, help="chapters to run at once (default: one for each core)")
-
+_JOBS = _option("--jobs", "N", "chapters to run at once (default: one for each core)", type=_positive)
 _DRAW = _option(
-    "--draw",
-    metavar="N",
-    type=int,
-    default=0,
-    help="another draw of everything random, kept in draws/N (default: 0, the book)",
+    "--draw", "N", "another draw of everything random, kept in draws/N (default: 0, the book)", type=int, default=0
 )
 _TEXT = _option(
-    "--text",
-    metavar="FOLDER",
-    type=Path,
-    help="text files in place of the King James Bible, for the language models of wang2025",
+    "--text", "FOLDER", "text files in place of the King James Bible, for the language models of wang2025", type=Path
 )
 _PROBES = _option(
     "--probes",
-    metavar="FOLDER",
+    "FOLDER",
+    "what `iclbook probe` wrote of published models, which gradient_descent then judges",
     type=Path,
-    help="what `iclbook probe` wrote of published models, which gradient_descent then judges",
 )
 
 
@@ -110,16 +105,16 @@ def _use_text(folder: Path | None) -> None:
         os.environ[SWITCH] = str(folder.resolve())
 
 
-def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> Callable:
-    """Register a function as the command of its own name: what it does in a phrase, more help, its options as (names, settings)."""
+def _command(about: str, more: str, *options: tuple[str, dict]) -> Callable:
+    """Register a function as the command of its own name: what it does in a phrase, more help, its options."""
 
     def enter(function: Callable[[Options], int]) -> Callable[[Options], int]:
         described = f"{about[0].upper()}{about[1:]}."
         parser = _PARSERS.add_parser(
             function.__name__, help=about, description=described, epilog=more, formatter_class=_RAW
         )
-        for names, settings in options:
-            parser.add_argument(*names, **settings)
+        for name, settings in options:
+            parser.add_argument(name, **settings)
         parser.set_defaults(function=function)
         return function
 
@@ -131,7 +126,7 @@ def _command(about: str, more: str, *options: tuple[tuple[str, ...], dict]) -> C
     "The executed notebook goes to executed/PROFILE/CHAPTER.ipynb once every cell has run;\n"
     "when a cell fails, the cells so far stand in CHAPTER.failed.ipynb beside it.\n\n"
     "example: iclbook run linear_regression --profile smoke",
-    _option("chapter", metavar="CHAPTER", help="a chapter's name, such as linear_regression, or: all"),
+    _option("chapter", "CHAPTER", "a chapter's name, such as linear_regression, or: all"),
     _profile("paper"),
     _DEVICE,
     _TEXT,
@@ -164,15 +159,12 @@ def run(options: Options) -> int:
     "examples:\n"
     "  iclbook check --profile smoke --json report.json\n"
     "  iclbook check linear_regression --update     accept what moved as the new reference, then look at git diff",
-    _option("chapters", metavar="CHAPTER", nargs="*", help="chapters to check (default: all)"),
-    _option("--json", metavar="FILE", type=Path, help="also write what was found as JSON"),
-    _option("--update", action="store_true", help="write the references anew instead of failing"),
-    _option("--spread", action="store_true", help="as --update, and measure how far rounding carries each value"),
+    _option("chapters", "CHAPTER", "chapters to check (default: all)", nargs="*"),
+    _option("--json", "FILE", "also write what was found as JSON", type=Path),
+    _flag("--update", "write the references anew instead of failing"),
+    _flag("--spread", "as --update, and measure how far rounding carries each value"),
     _option(
-        "--machine",
-        metavar="NAME",
-        default="pinned",
-        help="emulate a processor and its threads, such as sse-2 (default: pinned code paths)",
+        "--machine", "NAME", "emulate a processor and its threads, such as sse-2 (default: pinned)", default="pinned"
     ),
     _profile("smoke"),
     _DEVICE,
@@ -225,17 +217,14 @@ def build(options: Options) -> int:
     "  iclbook train he2025 --device cuda\n"
     "  iclbook train he2025 --scheduler tcp://10.0.0.5:8786      on a Dask cluster\n"
     "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
-    _option("key", metavar="KEY", help="a paper's key, such as he2025 (`iclbook claims` lists them)"),
-    _option("--only", metavar="STUDY", action="append", help="train this study only; may be given several times"),
-    _option("--fresh", action="store_true", help="train again what already has results"),
-    _option("--verify", action="store_true", help="train nothing; replay stored runs and compare"),
+    _option("key", "KEY", "a paper's key, such as he2025 (`iclbook claims` lists them)"),
+    _option("--only", "STUDY", "train this study only; may be given several times", action="append"),
+    _flag("--fresh", "train again what already has results"),
+    _flag("--verify", "train nothing; replay stored runs and compare"),
     _option(
-        "--workers",
-        metavar="N",
-        type=_positive,
-        help="processes, one thread each, that share a study's runs (default: one a core)",
+        "--workers", "N", "processes of one thread that share a study's runs (default: one a core)", type=_positive
     ),
-    _option("--scheduler", metavar="ADDRESS", help="train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
+    _option("--scheduler", "ADDRESS", "train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
     _TEXT,
     _profile("paper"),
     _DEVICE,
@@ -258,19 +247,14 @@ def train(options: Options) -> int:
 
 
 def _trainer_of(key: str) -> Callable[..., object]:
-    """The function that trains a paper's studies.
-
-    Raises:
-        UserError: unknown paper, or one that has nothing to train.
-    """
-    import importlib
-    from importlib.util import find_spec
+    """The function that trains a paper's studies."""
+    from importlib import import_module, util
 
     from .claims import load_ledger
 
     load_ledger(key)  # an unknown paper is refused with the known ones
     name = f"iclbook.papers.{key}"
-    train = getattr(importlib.import_module(name) if find_spec(name) else None, "train", None)
+    train = getattr(import_module(name) if util.find_spec(name) else None, "train", None)
     if train is None:
         hint = "Its chapter computes all it shows when it runs: `iclbook run`."
         raise UserError(f"{key} has no studies to train", hint)
@@ -284,14 +268,13 @@ def _trainer_of(key: str) -> Callable[..., object]:
     "  iclbook claims                     counts for every paper\n"
     "  iclbook claims he2025              every claim of one paper\n"
     "  iclbook claims he2025/fig2.8       one claim with its parts",
-    _option("key", metavar="KEY", nargs="?", help="a paper's key or a claim's id (default: counts for every paper)"),
-    _option("--json", action="store_true", help="print JSON"),
+    _option("key", "KEY", "a paper's key or a claim's id (default: counts for every paper)", nargs="?"),
+    _flag("--json", "print JSON"),
     _profile("paper"),
     _DRAW,
 )
 def claims(options: Options) -> int:
-    from .check import ledger_of
-    from .claims import all_ledgers, render, scoreboard
+    from .claims import all_ledgers, ledger_of, render, scoreboard
 
     root = find_root()
     paper, _, item = (options.key or "").partition("/")
@@ -343,22 +326,17 @@ def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
     "examples:\n"
     "  hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000     (where there is a network)\n"
     "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz",
-    _option("--model", metavar="DIR", type=Path, required=True, help="folder with config.json and weights"),
-    _option("--probe", metavar="NAME", required=True, help="one of the probes above"),
-    _option("--revision", metavar="NAME", help="a checkpoint: a folder within DIR, or a ref of a hub cache"),
+    _option("--model", "DIR", "folder with config.json and weights", type=Path, required=True),
+    _option("--probe", "NAME", "one of the probes above", required=True),
+    _option("--revision", "NAME", "a checkpoint: a folder within DIR, or a ref of a hub cache"),
     _option(
-        "--tokenizer",
-        metavar="PATH",
-        help="tokenizer.json or its folder (default: the model's); or: corpus, for models of the mixed corpus",
+        "--tokenizer", "PATH", "tokenizer.json or its folder (default: the model's); or: corpus, for the mixed corpus"
     ),
     _option(
-        "--digits",
-        choices=("spaced", "plain"),
-        default="spaced",
-        help='write " 3 -> 4" or "3->4" (default: %(default)s)',
+        "--digits", None, 'write " 3 -> 4" or "3->4" (default: spaced)', choices=("spaced", "plain"), default="spaced"
     ),
-    _option("--lines", metavar="K", type=_positive, default=4, help="lines of a regression prompt (default: 4)"),
-    _option("--out", metavar="FILE", type=Path, required=True, help="where the result goes (.npz)"),
+    _option("--lines", "K", "lines of a regression prompt (default: 4)", type=_positive, default=4),
+    _option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
 )
 def probe(options: Options) -> int:
     from .papers.nagy2026.probe_command import probe_folder
@@ -378,9 +356,9 @@ def probe(options: Options) -> int:
     "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in _toc.yml, book/intro.md and\n"
     "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
     'example: iclbook new vaswani2017 --title "Attention Is All You Need"',
-    _option("key", metavar="KEY", help="the paper's short name, such as vaswani2017"),
-    _option("--title", required=True, help="title of the chapter"),
-    _option("--chapter", metavar="NAME", default="", help="name of the notebook (default: from the title)"),
+    _option("key", "KEY", "the paper's short name, such as vaswani2017"),
+    _option("--title", None, "title of the chapter", required=True),
+    _option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),
 )
 def new(options: Options) -> int:
     from . import check as regression

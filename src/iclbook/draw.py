@@ -24,11 +24,7 @@ SWITCH = "ICLBOOK_DRAW"
 
 
 def number() -> int:
-    """The draw of this process; 0 unless the environment names another.
-
-    Raises:
-        UserError: no whole number from 0 to 65,535.
-    """
+    """The draw of this process; 0 unless the environment names another."""
     text = os.environ.get(SWITCH, "0")
     if not (text.isascii() and text.isdigit() and int(text) < 1 << 16):
         raise UserError(f"{SWITCH}={text[:40]} is no draw", "Take a whole number from 0 to 65535.")

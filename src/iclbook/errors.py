@@ -10,13 +10,9 @@ def one_line(text: object) -> str:
 
 
 class UserError(Exception):
-    """A mistake or a missing thing that the user can mend.
+    """A mistake or a missing thing that the user can mend: what is wrong, naming the file, key or option, and what to do about it, as an instruction.
 
     The console command prints it as one line, ``error: <problem>. <mend>``, and exits with 2; nothing is left half-written.
-
-    Args:
-        problem: what is wrong, naming the file, key or option.
-        mend: what to do about it, as an instruction.
     """
 
     def __init__(self, problem: str, mend: str) -> None:
@@ -25,12 +21,5 @@ class UserError(Exception):
         super().__init__(f"{self.problem}. {mend}")
 
     def __reduce__(self) -> tuple:
-        """Travel between processes: rebuilt from the message, whatever a subclass takes."""
-        return _rebuilt, (type(self), str(self), self.__dict__)
-
-
-def _rebuilt(kind: type[UserError], message: str, state: dict) -> UserError:
-    error = kind.__new__(kind)
-    Exception.__init__(error, message)
-    error.__dict__.update(state)
-    return error
+        """Travel between processes."""
+        return UserError, (self.problem, self.mend)

@@ -26,11 +26,8 @@ from .errors import UserError, one_line
 from .files import write_whole
 from .inputs import METADATA_KEY, executed_path, input_digests, read_source, write_copy
 from .machines import MEMORY, this_machine, usable_cores, versions
-from .project import STATE, check_profile, find_root
+from .project import STATE, find_root
 from .workers import die_with
-
-#: Characters of a folder's name below which the sockets of a kernel have short enough names for the system.
-LONGEST_FOLDER = 60
 
 
 class _Stopped(RuntimeError):
@@ -54,19 +51,10 @@ def run_notebook(
 
     Args:
         name: chapter name, without folder and suffix.
-        profile: ``smoke`` or ``paper``.
         device: ``auto``, ``cpu`` or ``cuda``; handed to the notebook.
-        root: the book's folder; default: found from the working directory.
         environment: the kernel's environment variables, such as :func:`iclbook.machines.environment` gives; default: this process's, and one thread.
-
-    Returns:
-        Path of the executed copy.
-
-    Raises:
-        UserError: a cell failed or timed out, or the kernel died; unknown chapter or profile, no `parameters` cell, folder not writable.
     """
     root = (root or find_root()).resolve()
-    check_profile(profile)
     inputs = input_digests(name, profile, root)  # before the run: what changes meanwhile makes the copy stale
     notebook, limit = read_source(name, root), _timeout()
     if not any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells):
@@ -84,15 +72,14 @@ def run_notebook(
         mend = "Run it again."
         if ran := current.get("notebook"):
             ran.cells = [cell for cell in ran.cells if cell.source != _LAST_CELL]
-            write_whole(failed, nbformat.writes(ran).encode())
+            write_whole(failed, nbformat.writes(ran))
             mend = f"The cells that ran are in {failed.relative_to(root)}."
         cell, why = _explained(error, current["cell"], limit)
         where = f" at the cell starting {cell!r}" if cell else ""
         raise UserError(f"notebooks/{name}.py stopped{where}: {why}", mend) from error
     except OSError as error:
-        raise UserError(
-            f"cannot write to {target.parent} ({error.strerror})", "Free space or change its rights."
-        ) from error
+        what = f"cannot write to {target.parent} ({error.strerror})"
+        raise UserError(what, "Free space or change its rights.") from error
     failed.unlink(missing_ok=True)
     return target
 
@@ -112,15 +99,10 @@ def _execute(
     current: dict[str, Any],
     environment: Mapping[str, str] | None,
 ) -> nbformat.NotebookNode:
-    """Run every cell in a kernel of its own; ``current`` names the cell that runs, and holds the notebook as far as it has run.
-
-    Raises:
-        _Stopped: the notebook ended before its last cell, or a widget's callback failed.
-        Exception: whatever stops papermill.
-    """
+    """Run every cell in a kernel of its own; ``current`` names the cell that runs, and holds the notebook as far as it has run."""
     notebook.cells.append(nbformat.v4.new_code_cell(_LAST_CELL))
-    # the system wants short names of sockets
-    short = "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER and os.access("/tmp", os.W_OK) else None
+    # the system wants names of sockets of up to 108 characters
+    short = "/tmp" if len(tempfile.gettempdir()) > 60 and os.access("/tmp", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="iclbook-", dir=short, ignore_cleanup_errors=True) as sockets:
         executed = papermill.execute_notebook(
             notebook,
@@ -164,17 +146,15 @@ def _timeout() -> int:
     try:
         return max(1, round(float(text)))
     except (ValueError, OverflowError):
-        raise UserError(
-            f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds", "Set it to one, or unset it."
-        ) from None
+        what = f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds"
+        raise UserError(what, "Set it to one, or unset it.") from None
 
 
 def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: str, device: str) -> None:
     """Mark what the copy was made from and hide the cell that papermill put in."""
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
-        if "injected-parameters" in tags:
-            cell.metadata["tags"] = [*tags, "remove-cell"]
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.metadata["tags"].append("remove-cell")
     made_on = {"versions": versions(), "machine": this_machine()}
     notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
     # Paths of this machine are of no use to a reader.
@@ -200,12 +180,7 @@ def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:
 
 
 def kernel_environment(root: Path, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All variables of a headless run.
-
-    Args:
-        root: the book's folder.
-        environment: the variables around it, such as those of an emulated machine; default: this process's, and one thread.
-    """
+    """All variables of a headless run; those around it are ``environment``, or this process's and one thread."""
     # Kernels run beside others on few cores, and the thread count changes the last digits.
     alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
     around = alone if environment is None else dict(environment)
@@ -266,17 +241,10 @@ def run_notebooks(
     jobs: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, Path | UserError, float]]:
-    """Run chapters, each in a kernel of its own, and hand each on as it finishes.
+    """Run chapters, each in a kernel of its own, ``jobs`` at once (default: one for each core), and hand on name, executed copy or what went wrong, and
+    seconds of each as it finishes.
 
     A chapter that fails does not stop the others. An interrupt ends every running kernel, whose chapter then leaves nothing behind.
-
-    Args:
-        names: chapter names.
-        profile, device, root, environment: as in :func:`run_notebook`.
-        jobs: chapters at once; default: one for each core.
-
-    Yields:
-        Name, executed copy or what went wrong, and seconds.
     """
     ordered, several = longest_first(names, profile, root), min(jobs or usable_cores(), len(names))
     run = partial(_timed, profile=profile, device=device, root=root, environment=environment)
@@ -305,10 +273,9 @@ def _timed(name: str, **how: Any) -> tuple[str, Path | UserError, float]:
     """One chapter, and how long it took."""
     began = perf_counter()
     try:
-        result: Path | UserError = run_notebook(name, **how)
+        return name, run_notebook(name, **how), perf_counter() - began
     except UserError as problem:
-        result = problem
-    return name, result, perf_counter() - began
+        return name, problem, perf_counter() - began
 
 
 def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:

@@ -20,9 +20,6 @@ def write_whole(path: Path, content: bytes | str) -> None:
     """Write ``content`` to ``path``: a reader, and a reader after a kill or a power cut, sees the old file or the new one.
 
     What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is replaced.
-
-    Raises:
-        UserError: the folder cannot be written or the disk is full; the old file is untouched.
     """
     data = content.encode() if isinstance(content, str) else content
     with writing(path):
@@ -65,36 +62,26 @@ def is_alive(process: int) -> bool:
     """Whether a process of this number is running."""
     try:
         os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
     except PermissionError:  # somebody else's
         return True
+    except (ProcessLookupError, OverflowError):
+        return False
     return True
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the system says against writing ``path`` into one line that names it.
-
-    Raises:
-        UserError: for any OSError in here.
-    """
+    """Turn what the system says against writing ``path`` into one line that names it."""
     try:
         yield
     except OSError as error:
-        raise UserError(
-            f"cannot write {path} ({error.strerror or one_line(error)})",
-            "Free space there or make the folder writable.",
-        ) from error
+        what = f"cannot write {path} ({error.strerror or one_line(error)})"
+        raise UserError(what, "Free space there or make the folder writable.") from error
 
 
 @contextmanager
 def reading(path: Path, hint: str) -> Iterator[None]:
-    """Turn whatever goes wrong with the content of ``path`` into one line that names the file.
-
-    Raises:
-        UserError: for any exception in here that is none.
-    """
+    """Turn whatever goes wrong with the content of ``path`` into one line that names the file."""
     try:
         yield
     except UserError:
@@ -106,11 +93,7 @@ def reading(path: Path, hint: str) -> Iterator[None]:
 
 @contextmanager
 def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
-    """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends.
-
-    Raises:
-        UserError: another process holds it (and ``wait`` is off), or the lock file cannot be written.
-    """
+    """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends."""
     with writing(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = open(lock, "a+", encoding="utf-8")  # noqa: SIM115 (closed below)
@@ -129,14 +112,8 @@ def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
 
 
 def require_file_name(path: Path) -> None:
-    """Refuse, before anything is computed, a path that no file can be written to.
-
-    Raises:
-        UserError: a folder, an empty name, or a name that the system does not take.
-    """
-    try:
+    """Refuse, before anything is computed, a path that no file can be written to."""
+    with suppress(OSError, ValueError):
         if path.name and not path.is_dir():
             return
-    except (OSError, ValueError):
-        pass
     raise UserError(f"{str(path)[:200]!r} is not a file's name", "Name the file to write.")

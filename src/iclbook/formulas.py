@@ -65,11 +65,8 @@ _TOKEN = re.compile(
 
 
 def pieces(text: str) -> list[tuple[bool, str]]:
-    """A text as (whether it is a formula, its text), in order.
-
-    Raises:
-        ValueError: an odd number of dollars; an empty formula, a backslash or brackets that do not match in one.
-    """
+    """A text as (whether it is a formula, its text), in order. An odd number of dollars, an empty formula, a backslash or brackets that do not match in one
+    are a ValueError."""
     parts = text.split("$")
     if len(parts) % 2 == 0:
         raise ValueError("an odd number of dollars: a formula stands between two")
@@ -143,8 +140,12 @@ class _Reader:
         kind, token = match.lastgroup, match[0]
         if kind in ("raised", "below"):
             return self._script(token)
-        if kind in ("sqrt", "abs"):
-            return self._wrapped(kind)
+        if kind == "abs":
+            inside = self.read(")")
+            return (rf"\lvert {inside}\rvert ", f"|{inside}|")[self.form]
+        if kind == "sqrt":
+            inside = self.read(")")
+            return (rf"\sqrt{{{inside}}}", f"√{inside}" if len(inside) == 1 else f"√({inside})")[self.form]
         if kind == "number":
             return self._number(token)
         if not self.form and token in _RAISED:
@@ -164,12 +165,6 @@ class _Reader:
             return (r"\cdot ", "·")[self.form]
         return token
 
-    def _wrapped(self, kind: str) -> str:
-        inside = self.read(")")
-        if kind == "abs":
-            return (rf"\lvert {inside}\rvert ", f"|{inside}|")[self.form]
-        return (rf"\sqrt{{{inside}}}", f"√{inside}" if len(inside) == 1 else f"√({inside})")[self.form]
-
     def _number(self, token: str) -> str:
         plain, _, power = token.partition("e")
         plain = tidied(plain)
@@ -183,8 +178,8 @@ class _Reader:
     def _word(self, token: str) -> str:
         if token in WORDS:
             return WORDS[token][self.form]
-        if token == "x" and self._stands_between():
-            return (r"\times ", "×")[self.form]
+        if token == "x" and re.search(r"[\w)] x$", self.text[: self.at]) and re.match(r" [\w(]", self.text[self.at :]):
+            return (r"\times ", "×")[self.form]  # between two sizes, as in d x d
         if self.form or len(token) == 1:
             return token
         if token in PROSE:
@@ -192,11 +187,6 @@ class _Reader:
         if token in FUNCTIONS:
             return rf"\{token} "
         return rf"\mathrm{{{token}}}" if not (len(token) == 2 and token.islower()) else token
-
-    def _stands_between(self) -> bool:
-        """Whether the x just read stands between spaces and two sizes, as in ``d x d``."""
-        around = self.text[: self.at - 1], self.text[self.at :]
-        return bool(re.search(r"[\w)] $", around[0]) and re.match(r" [\w(]", around[1]))
 
     def _script(self, sign: str) -> str:
         rest = self.text[self.at :]
@@ -207,11 +197,7 @@ class _Reader:
             match = re.match(r"\*|[+-](?!\w)|-?\d+\.\d+|-?[A-Za-z0-9]+", rest)
             self.at += match.end() if match else 0
             token = match[0] if match else ""
-            names = (
-                re.fullmatch(r"-?(?:[a-z]{1,2}|[\d.]*[a-zA-Z]?|[A-Z]\d)", token)
-                or token in WORDS
-                or token in ("*", "+", "-")
-            )
+            names = re.fullmatch(r"[*+-]|-?(?:[a-z]{1,2}|[\d.]*[a-zA-Z]?|[A-Z]\d)", token) or token in WORDS
             inside = _Reader(token, self.form).read() if names or self.form else rf"\mathrm{{{token}}}"
         if not self.form:
             return f"{sign}{{{inside.strip()}}}"

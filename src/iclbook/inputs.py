@@ -34,11 +34,7 @@ PROSE_ONLY = "changed since: prose"
 
 
 def chapters(root: Path | None = None) -> list[str]:
-    """Names of the chapter notebooks that ``_toc.yml`` lists, in reading order.
-
-    Raises:
-        UserError: ``_toc.yml`` cannot be read or lists a notebook that is not there.
-    """
+    """Names of the chapter notebooks that ``_toc.yml`` lists, in reading order."""
     root = root or find_root()
     entries = [Path(entry) for entry in listed_pages(root)]
     names = list(dict.fromkeys(entry.name for entry in entries if entry.parent.as_posix() == "notebooks"))
@@ -48,11 +44,7 @@ def chapters(root: Path | None = None) -> list[str]:
 
 
 def chosen(names: Sequence[str], root: Path) -> list[str]:
-    """These chapters of the book, or all of them where none is named.
-
-    Raises:
-        UserError: one that the book does not list.
-    """
+    """These chapters of the book, or all of them where none is named."""
     known = chapters(root)
     for name in names:
         if name not in known:
@@ -61,12 +53,8 @@ def chosen(names: Sequence[str], root: Path) -> list[str]:
 
 
 def listed_pages(root: Path) -> list[str]:
-    """Every page of ``_toc.yml``, in reading order: ``book/intro``.
-
-    Raises:
-        UserError: ``_toc.yml`` cannot be read.
-    """
-    return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml").value)))
+    """Every page of ``_toc.yml``, in reading order: ``book/intro``."""
+    return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml"))))
 
 
 def _entries(node: object) -> Iterable[str]:
@@ -83,11 +71,7 @@ def _entries(node: object) -> Iterable[str]:
 
 
 def source_path(name: str, root: Path | None = None) -> Path:
-    """``notebooks/NAME.py``.
-
-    Raises:
-        UserError: no such chapter.
-    """
+    """``notebooks/NAME.py``."""
     folder = (root or find_root()) / "notebooks"
     path = folder / f"{name}.py"
     if not path.is_file():
@@ -104,24 +88,20 @@ def executed_path(name: str, profile: str, root: Path | None = None) -> Path:
 def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str, str]:
     """sha256 of everything that can change the executed copy of a chapter.
 
-    Returns:
-        ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
-        its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
-        only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
-
-    Raises:
-        UserError: no such chapter, one that is no notebook; a file that cannot be read.
+    ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
+    its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
+    only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
-    imported, checkout = _imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY)
-    papers = {ledger.parent.name for ledger in ledgers} | _papers(imported, checkout)
-    stored = outputs(root) / "results"
-    folders = [stored / paper / profile for paper in sorted(papers)] if profile == "paper" else []
-    results = [p for folder in folders for p in folder.rglob("*") if p.is_file() and not _is_leftover(p)]
+    library, imported = _library(_imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY))
+    papers = imported.union(ledger.parent.name for ledger in ledgers)
+    folders = [outputs(root) / "results" / paper / profile for paper in papers] if profile == "paper" else []
+    # what a killed training left is no result
+    results = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".json", ".npz")]
     return {
         **_halves(name, root),
-        "library": _library(imported, checkout),
+        "library": library,
         "ledger": digest(ledgers, root),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
@@ -130,11 +110,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
 
 def read_source(name: str, root: Path) -> nbformat.NotebookNode:
-    """The chapter as a notebook.
-
-    Raises:
-        UserError: no such chapter, not a notebook.
-    """
+    """The chapter as a notebook."""
     try:
         notebook = jupytext.reads(_read(source_path(name, root)).decode(), fmt="py:percent")
     except (ValueError, RecursionError, nbformat.ValidationError, yaml.YAMLError) as error:
@@ -156,11 +132,6 @@ def _halves(name: str, root: Path) -> dict[str, str]:
     return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
 
 
-def _is_leftover(path: Path) -> bool:
-    """Whether a file in results is what a killed training left, and no result."""
-    return path.name.startswith(".") or path.suffix in (".part", ".ckpt")
-
-
 def _imported(source: Path) -> tuple[str, ...]:
     """What a notebook imports from this package: modules, and what may be a module in one."""
     try:
@@ -176,17 +147,13 @@ def _imported(source: Path) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
 
 
-@cache
-def _papers(roots: tuple[str, ...], checkout: str) -> set[str]:
-    """The papers that a chapter imports from, directly or by way of its own paper's package (``crossing`` draws the models of others)."""
-    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)] if roots else []
-    return {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
-
-
 @cache  # following imports takes a second, reading every file a few milliseconds
-def _library(roots: tuple[str, ...], checkout: str) -> str:
-    """Digest of the code that ``roots`` reach; of every file (``checkout``) where there are none."""
-    return source_digest(roots) if roots else checkout
+def _library(roots: tuple[str, ...], checkout: str) -> tuple[str, frozenset[str]]:
+    """Digest of the code that ``roots`` reach (of every file, ``checkout``, where there are none), and the papers that are among it: ``crossing`` draws the
+    models of others."""
+    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)]
+    papers = frozenset(part[1] for part in parts if part[0] == "papers" and len(part) > 2)
+    return source_digest(roots) if roots else checkout, papers
 
 
 def _reference(name: str, profile: str, root: Path) -> str:
@@ -205,7 +172,7 @@ def _reference(name: str, profile: str, root: Path) -> str:
 def _ledgers_of(name: str, root: Path) -> list[Path]:
     """The ledgers whose ``chapter:`` is this notebook; all of them when none says so."""
     line = re.compile(rf"^chapter: *['\"]?notebooks/{re.escape(name)}\.py['\"]? *(#.*)?$", re.MULTILINE)
-    ledgers = [path for path in ledger_paths(root) if path.is_file()]
+    ledgers = ledger_paths(root)
     return [p for p in ledgers if line.search(_read(p).decode(errors="surrogateescape"))] or ledgers
 
 
@@ -233,13 +200,6 @@ def write_copy(path: Path, copy: nbformat.NotebookNode) -> None:
     write_whole(path, text.replace(NO_CHECKSUM, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
 
 
-def is_intact(text: str) -> bool:
-    """Whether the text of an executed copy is as it was written."""
-    found = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)
-    bare = text.replace(found[1], NO_CHECKSUM, 1) if found else ""
-    return found is not None and hashlib.sha256(bare.encode()).hexdigest() == found[1]
-
-
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     """Why the executed copy of a chapter must not be shown; the empty string when it is fresh."""
     root = root or find_root()
@@ -249,7 +209,8 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     try:
         text = path.read_text(encoding="utf-8")
         inputs = dict(json.loads(text)["metadata"][METADATA_KEY]["inputs"].items())
-        if not is_intact(text):
+        checksum = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)[1]
+        if hashlib.sha256(text.replace(checksum, NO_CHECKSUM, 1).encode()).hexdigest() != checksum:
             return "its executed copy is not as it was written"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"

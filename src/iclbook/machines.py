@@ -71,24 +71,21 @@ SWITCHES = frozenset(TRAINING) | {"MKL_DYNAMIC"} | {name for switches in PROCESS
 
 def emulated() -> tuple[str, ...]:
     """Machines that this one can emulate, as ``processor-threads``: each processor with one thread, and this one with two."""
-    able = [name for name in PROCESSORS if name != "avx512" or _has_avx512()]
+    from numpy._core._multiarray_umath import __cpu_features__ as features
+
+    # A process that is itself pinned has these switched off in numpy's table; the processor's flags stay.
+    has_avx512 = features.get("AVX512F") and features.get("AVX512VL")
+    able = [name for name in PROCESSORS if name != "avx512" or has_avx512]
     return (*(f"{name}-1" for name in able), "native-2")
 
 
 def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Environment of a process on a machine: ``pinned``, ``training``, or ``processor-threads`` such as ``sse-2``.
-
-    Args:
-        machine: the name.
-        base: what else the process sees; this process's own environment by default.
-
-    Raises:
-        UserError: unknown machine.
-    """
+    """Environment of a process on a machine: ``pinned``, ``training``, or ``processor-threads`` such as ``sse-2``; all else as in ``base``, this
+    process's own by default."""
     around = os.environ if base is None else base
     plain = {k: v for k, v in around.items() if k not in SWITCHES} | MEMORY
-    if machine in ("pinned", "training"):
-        return plain | (PINNED if machine == "pinned" else TRAINING)
+    if machine in (pins := {"pinned": PINNED, "training": TRAINING}):
+        return plain | pins[machine]
     processor, _, threads = machine.partition("-")
     if processor not in PROCESSORS or threads not in ("1", "2"):
         raise UserError(f"unknown machine {machine!r}", f"Choose pinned, training or one of: {', '.join(emulated())}.")
@@ -107,17 +104,9 @@ def runs_under(switches: Mapping[str, str]) -> bool:
     return all(os.environ.get(name) == value for name, value in switches.items())
 
 
-def _has_avx512() -> bool:
-    from numpy._core._multiarray_umath import __cpu_features__ as features
-
-    # A process that is itself pinned has these switched off in numpy's table; the processor's flags stay.
-    return bool(features.get("AVX512F") and features.get("AVX512VL"))
-
-
 def versions() -> dict[str, str]:
     """Versions of what can change a number."""
-    found = {"Python": platform.python_version()}
-    return found | {name: version(name) for name in ("torch", "numpy", "scipy")}
+    return {"Python": platform.python_version()} | {name: version(name) for name in ("torch", "numpy", "scipy")}
 
 
 def collect_rarely() -> None:

@@ -28,9 +28,6 @@ def number(value: float, digits: int = 3, form: str | None = None) -> str:
 
     Args:
         form: a format specification, such as ``.0%`` or ``+.2f``, in place of significant digits: decimals are then as it says.
-
-    Raises:
-        ValueError: the format does not fit the number.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"

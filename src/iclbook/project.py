@@ -15,11 +15,7 @@ PROFILES = ("smoke", "paper")
 
 
 def check_profile(name: str) -> str:
-    """Return ``name`` if it is a profile.
-
-    Raises:
-        UserError: unknown profile.
-    """
+    """Return ``name`` if it is a profile."""
     if name not in PROFILES:
         raise UserError(f"unknown profile {name!r}", f"Choose one of: {', '.join(PROFILES)}.")
     return name
@@ -35,18 +31,12 @@ def find_root() -> Path:
 
     Looked for in this order: the environment variable ``ICLBOOK_ROOT``; the working directory and its parents (JupyterLab
     starts a notebook in ``notebooks/``); the checkout that this package was installed from in editable mode.
-
-    Raises:
-        UserError: none of these holds a ``_toc.yml``, or the working directory was deleted.
     """
-    named = os.environ.get("ICLBOOK_ROOT")
-    if named:
-        root = Path(named)
-        if not (root / "_toc.yml").is_file():
-            raise UserError(
-                f"ICLBOOK_ROOT={named} holds no _toc.yml", "Point it at a checkout of the book, or unset it."
-            )
-        return root.resolve()
+    if named := os.environ.get("ICLBOOK_ROOT"):
+        if not Path(named, "_toc.yml").is_file():
+            hint = "Point it at a checkout of the book, or unset it."
+            raise UserError(f"ICLBOOK_ROOT={named} holds no _toc.yml", hint)
+        return Path(named).resolve()
     hint = "Change into the checkout, or set ICLBOOK_ROOT to it."
     try:
         here = Path.cwd()
@@ -73,13 +63,8 @@ def commit() -> str:
 PAPERS = Path("src") / "iclbook" / "papers"
 
 
-def ledger_path(paper: str, root: Path) -> Path:
-    """``src/iclbook/papers/<key>/claims.yaml``: what a paper says, and the rules that decide it."""
-    return root / PAPERS / paper / "claims.yaml"
-
-
 def ledger_paths(root: Path) -> list[Path]:
-    """Every ledger that is there, sorted by the paper's key."""
+    """Every ledger that is there, ``src/iclbook/papers/<key>/claims.yaml``, sorted by the paper's key."""
     return sorted((root / PAPERS).glob("*/claims.yaml"))
 
 

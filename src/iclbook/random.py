@@ -43,12 +43,8 @@ def generator(seed: int, purpose: int, device: torch.device | str = "cpu") -> to
 
 
 def philox(counter: Words, key: tuple[Tensor, Tensor], rounds: int = 10) -> Words:
-    """Philox-4x32: four random words for every counter.
-
-    Args:
-        counter, key: words below 2**32 in int64, of shapes that broadcast.
-        rounds: 10, as published; 7 are the fewest that pass BigCrush.
-    """
+    """Philox-4x32: four random words for every counter. Counter and key are words below 2**32 in int64, of shapes that broadcast; 10 rounds are published, and 7
+    the fewest that pass BigCrush."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(rounds):
@@ -84,17 +80,7 @@ def _blocks(keys: Tensor, step: Tensor, purpose: int, n: int) -> Words:
 
 
 def words(keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...]) -> Tensor:
-    """Random whole numbers below 2**32.
-
-    Args:
-        keys: ``(S, 2)`` of :func:`keys`.
-        step: ``(K,)`` steps, int64.
-        purpose: what they are for.
-        shape: of the numbers of one step.
-
-    Returns:
-        ``(S, K, *shape)``, int64.
-    """
+    """Random whole numbers below 2**32, int64 ``(S, K, *shape)``, of keys ``(S, 2)`` at the steps ``(K,)``, int64, for a purpose."""
     n = math.prod(shape)
     if native.can_draw(keys):
         return native.draw("words", keys, step, purpose, n).unflatten(-1, shape)
@@ -124,16 +110,11 @@ def box_muller(size: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
 def numbers(
     source: Any, keys: Tensor, step: Tensor, purpose: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, ...]:
-    """What a source of prompts counts that it needs: standard normals and, if it needs any, random words.
+    """The random numbers of a source of prompts: normals ``(S, K, normals, *shape)`` and, if it needs any, words ``(S, K, words, *shape)``, int64.
 
     Args:
         source: may have ``normals`` and ``words``, how many of each a prompt consumes; none where it does not say.
-        keys, step, purpose: as for :func:`words`.
         shape: of the prompts, such as ``(B,)``.
-        dtype: of the normals.
-
-    Returns:
-        Normals ``(S, K, normals, *shape)`` and perhaps words ``(S, K, words, *shape)``, int64.
     """
     counts = [getattr(source, kind, 0) for kind in ("normals", "words")]
     found = (normals(keys, step, purpose, (counts[0], *shape), dtype),)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .draw import number as draw_of_this_process
 from .errors import UserError
 from .files import reading, write_whole
@@ -74,25 +76,23 @@ class Yardstick:
 
 def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yardstick:
     """From a chapter's reference at the profile of the run; without one, or without its spreads, margins are not known."""
+    if reference is None:
+        return Yardstick()
     values: dict[str, Value] = {}
     tolerances: dict[str, Value] = {}
-    for key, spread in (reference.spread if reference is not None else {}).items():
+    for key, spread in reference.spread.items():
         if key not in records:
             continue
         value = records[key].value
         if agrees(value, reference.records[key], spread):
             value = values[key] = reference.records[key]
-        if _length(value) == _length(spread):
+        if np.shape(value) == np.shape(spread):
             tolerances[key] = tolerance(value, spread)
-    return Yardstick(tolerances, values, reference.redrawn if reference is not None else {})
+    return Yardstick(tolerances, values, reference.redrawn)
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
-    """A chapter's reference, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all.
-
-    Raises:
-        UserError: a damaged reference.
-    """
+    """A chapter's reference, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all."""
     path = reference_path(chapter, profile, root, draw=0)
     if not path.is_file():
         return None
@@ -102,10 +102,6 @@ def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
         for name, word in other.verdicts.items():
             redrawn[name] = (*redrawn.get(name, ()), (word, other.rules.get(name, "")))
     return replace(read_reference(path, root), redrawn=redrawn)
-
-
-def _length(value: Value) -> int | None:
-    return len(value) if isinstance(value, list) else None
 
 
 def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:
@@ -164,45 +160,31 @@ def is_small(measured: Value, value: Value, spread: Spread) -> bool:
 
 
 def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
-    """The largest deviation of ``others`` from ``reference``: a number, or a list of them; 1 where a text or truth value differs, or its kind.
-
-    Raises:
-        ValueError: a list of another length, or a list beside a number.
-    """
+    """The largest deviation of ``others`` from ``reference``: a number, or a list of them; 1 where a text or truth value differs, or its kind. All must be of
+    one shape (ValueError)."""
+    if any(np.shape(other) != np.shape(reference) for other in others):
+        raise ValueError("lists of different length, or a list beside a number")
     if isinstance(reference, list):
-        if any(not isinstance(other, list) or len(other) != len(reference) for other in others):
-            raise ValueError("lists of different length")
         return [spread_of(item, [other[i] for other in others]) for i, item in enumerate(reference)]
-    if any(isinstance(other, list) for other in others):
-        raise ValueError("a list beside a number")
     if isinstance(reference, bool | str) or any(isinstance(other, bool | str) for other in others):
         return float(any(type(other) is not type(reference) or other != reference for other in others))
     return max((float(f"{abs(other - reference):.3g}") for other in others), default=0.0)
 
 
 def read_reference(path: Path, root: Path) -> Reference:
-    """Read a stored reference.
-
-    Raises:
-        UserError: not there, or not a reference.
-    """
+    """Read a stored reference."""
     mend = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
     if not path.is_file():
         raise UserError(f"{path.relative_to(root)} is not there", mend)
     with reading(path, mend):
         body = json.loads(path.read_text(encoding="utf-8"))
-        parts = [dict(body[name]) for name in ("records", "verdicts")]
-        parts += [dict(body.get(name, {})) for name in ("spread", "figures", "rules")]
-        records, verdicts, spread, figures, rules = parts
-        return Reference(records, spread, verdicts, tuple(body.get("machines", ())), figures, rules)
+        parts = {name: dict(body[name]) for name in ("records", "verdicts")}
+        parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}
+        return Reference(**parts, machines=tuple(body.get("machines", ())))
 
 
 def write_reference(path: Path, paper: str, reference: Reference) -> None:
-    """Store a reference, atomically.
-
-    Raises:
-        UserError: the folder or disk does not take it.
-    """
+    """Store a reference, atomically."""
     body = {
         "paper": paper,
         "profile": path.parent.name,
@@ -214,8 +196,7 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
         "figures": {},
     }
     text = json.dumps(body, indent=1, allow_nan=False)
-    lines = ",\n".join(
-        f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()
-    )  # a line a figure
-    figures = f'"figures": {{\n{lines}\n }}' if lines else '"figures": {}'
-    write_whole(path, text.replace('"figures": {}', figures) + "\n")
+    lines = [f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()]
+    if lines:  # a line a figure
+        text = text.replace('"figures": {}', '"figures": {\n' + ",\n".join(lines) + "\n }")
+    write_whole(path, text + "\n")

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,20 +44,14 @@ def freeze(root: Path) -> None:
 
 
 def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
-    """Refuse to judge another draw by rules that were written after they were frozen.
-
-    Raises:
-        UserError: the first claims whose rules are not the frozen ones.
-    """
+    """Refuse to judge another draw by rules that were written after they were frozen."""
     path = rules_path(root)
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != claim.rules_digest]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-        raise UserError(
-            f"the rules of {', '.join(changed[:3])}{more} are not the frozen ones",
-            "Freeze them first, `python -m iclbook.replication`, and commit that before anything is drawn.",
-        )
+        hint = "Freeze them first, `python -m iclbook.replication`, and commit that before anything is drawn."
+        raise UserError(f"the rules of {', '.join(changed[:3])}{more} are not the frozen ones", hint)
 
 
 @dataclass(frozen=True)
@@ -64,14 +59,14 @@ class Pair:
     """A claim's verdicts at both draws.
 
     Attributes:
-        moved: every part that rests on a value that moved by more than rounding, by its name and reading.
+        moved: every part that rests on a value that moved by more than rounding, by its name with its reading.
     """
 
     ledger: Ledger
     claim: Claim
     first: Verdict
     second: Verdict
-    moved: frozenset[tuple[str, str | None]]
+    moved: frozenset[str]
 
     @property
     def decided(self) -> bool:
@@ -85,13 +80,12 @@ class Pair:
 
     def parts(self) -> list[tuple[PartResult, PartResult]]:
         """The parts that were recorded at both draws."""
-        after = {(part.name, part.reading): part for part in self.second.parts}
-        keys = [(part.name, part.reading) for part in self.first.parts]
-        return [(part, after[key]) for part, key in zip(self.first.parts, keys, strict=True) if key in after]
+        after = {part.full_name: part for part in self.second.parts}
+        return [(part, after[part.full_name]) for part in self.first.parts if part.full_name in after]
 
     def late(self) -> Counter[bool]:
         """How many late parts that rest on a moved value come out as before (True), and how many do not."""
-        late = [pair for pair in self.parts() if pair[0].late and (pair[0].name, pair[0].reading) in self.moved]
+        late = [pair for pair in self.parts() if pair[0].late and pair[0].full_name in self.moved]
         return Counter(before.holds == after.holds for before, after in late)
 
 
@@ -106,13 +100,15 @@ class Replica:
     def pairs(self) -> list[Pair]:
         """Every claim whose rules are those that the other draw was judged by, judged twice by one yardstick."""
         # read without what other draws say: each by its own values
-        verdicts = [judge(self.ledger, _records(r), "paper", self.first) for r in (self.first, self.second)]
-        kept = [claim for claim in self.ledger.claims if self.second.rules.get(claim.id) == claim.rules_digest]
-        return [Pair(self.ledger, c, *(found[c.id] for found in verdicts), self._moved_parts(c)) for c in kept]
-
-    def _moved_parts(self, claim: Claim) -> frozenset[tuple[str, str | None]]:
-        parts = (part.with_error(self.first.records) for part in claim.parts)
-        return frozenset((part.name, part.reading) for part in parts if any(map(self.is_drawn, part.keys)))
+        both = [{k: Record.make(k, value) for k, value in r.records.items()} for r in (self.first, self.second)]
+        verdicts = [judge(self.ledger, records, "paper", self.first) for records in both]
+        pairs = []
+        for claim in self.ledger.claims:
+            if self.second.rules.get(claim.id) == claim.rules_digest:
+                parts = [part for part in claim.parts if any(map(self.is_drawn, part.with_error(both[0]).keys))]
+                moved = frozenset(part.full_name for part in parts)
+                pairs.append(Pair(self.ledger, claim, *(found[claim.id] for found in verdicts), moved))
+        return pairs
 
     def is_drawn(self, key: str) -> bool:
         """Whether a value that both draws recorded moved by more than rounding, and so rests on something random."""
@@ -126,12 +122,13 @@ class Replica:
         """
         found = {}
         for key in self.first.records:
-            pairs = [
-                [np.atleast_1d(r.records.get(k, np.nan)) for r in (self.first, self.second)] for k in (key, f"{key}_se")
-            ]
-            if f"{key}_se" not in self.first.records or len({x.shape for pair in pairs for x in pair}) > 1:
+            if f"{key}_se" not in self.first.records:
                 continue
-            (before, after), (error, other) = pairs
+            draws = (self.first.records, self.second.records)
+            four = [np.atleast_1d(values.get(k, np.nan)) for k in (key, f"{key}_se") for values in draws]
+            if len({x.shape for x in four}) > 1:
+                continue
+            before, after, error, other = four
             joint = np.hypot(error, other)
             kept = np.isfinite(after - before) & (joint > 0) & (after != before)
             if kept.any():
@@ -139,16 +136,8 @@ class Replica:
         return found
 
 
-def _records(reference: Reference) -> dict[str, Record]:
-    return {key: Record.make(key, value) for key, value in reference.records.items()}
-
-
 def replicas(draw: int, root: Path | None = None) -> list[Replica]:
-    """Every chapter that was run at a draw, beside the book's.
-
-    Raises:
-        UserError: a damaged reference.
-    """
+    """Every chapter that was run at a draw, beside the book's."""
     root = root or find_root()
     found = []
     for ledger in all_ledgers(root):
@@ -164,11 +153,9 @@ KEPT = ("device", "seconds", "python", "torch", "numpy", "files")
 
 def keep_provenance(paper: str, profile: str, root: Path) -> None:
     """Keep where a paper's studies of this draw come from, ``{study: ...}`` with the checksums of their arrays, which stay in ``draws/``."""
-    made = {
-        path.stem: read_provenance(paper, profile, path.stem, root)
-        for path in folder(paper, profile, root).glob("*.json")
-    }
-    kept = {name: {key: made[name][key] for key in KEPT} for name in sorted(made)}
+    names = sorted(path.stem for path in folder(paper, profile, root).glob("*.json"))
+    made = {name: read_provenance(paper, profile, name, root) for name in names}
+    kept = {name: {key: about[key] for key in KEPT} for name, about in made.items()}
     path = root / "references" / "replication" / str(draw_number()) / "provenance" / profile / f"{paper}.json"
     write_whole(path, json.dumps(kept, indent=1) + "\n")
 
@@ -215,16 +202,15 @@ def markdown(profile: str, root: Path) -> str:
     ]
     if waiting:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
-    lines += [_made_on(root), "", _late(pairs), "", *_differing(differ), *_foreseen(pairs), *_calibration(found)]
-    return "\n".join(lines)
-
-
-def _late(pairs: Sequence[Pair]) -> str:
     late = sum((pair.late() for pair in pairs), Counter())
-    return (
+    lines += [
+        _made_on(root),
+        "",
         f"{late.total()} rules that were written or changed after a first run judge a value that moved. On fresh numbers {late[True]} of them come out as "
-        "before; each verdict's fold says so of its own."
-    )
+        "before; each verdict's fold says so of its own.",
+        "",
+    ]
+    return "\n".join([*lines, *_differing(differ), *_foreseen(pairs), *_calibration(found)])
 
 
 def _differing(pairs: Sequence[Pair]) -> list[str]:
@@ -232,11 +218,12 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     if not pairs:
         return []
     lines = ["## Verdicts that changed", ""]
+    written = partial(formulas.markdown, escaped=render.plain_markdown)
     for pair in pairs:
         link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
-        says = f'{formulas.markdown(pair.claim.says, render.plain_markdown)} (<a href="{link}">{formulas.markdown(pair.claim.where, render.plain_markdown)}</a>)'
+        says = f'{written(pair.claim.says)} (<a href="{link}">{written(pair.claim.where)}</a>)'
         turned = [
-            f"  - {formulas.markdown(_named(a), render.plain_markdown)}: {_valued(a)}, then {_valued(b)}"
+            f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
             for a, b in pair.parts()
             if a.holds != b.holds or a.close != b.close
         ]
@@ -245,16 +232,9 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     return [*lines, ""]
 
 
-def _named(part: PartResult) -> str:
-    return part.name if part.reading is None else f"{part.name} ({part.reading})"
-
-
 def _valued(part: PartResult) -> str:
-    margin = (
-        ""
-        if part.margin is None or math.isinf(part.margin) or not part.sampled
-        else f", margin {number(part.margin, 2)}"
-    )
+    known = part.sampled and part.margin is not None and math.isfinite(part.margin)
+    margin = f", margin {number(part.margin, 2)}" if known else ""
     return f"{render.plain_markdown(part.text)} ({'holds' if part.holds else 'fails'}{margin})"
 
 

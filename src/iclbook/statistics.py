@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
-from scipy import stats
+from scipy.special import stdtrit
 
 from .draw import numpy_rng
 
@@ -84,9 +83,9 @@ def _parts(item: Estimate | float) -> tuple[float | Array, float | Array]:
     return (item.value, item.error) if isinstance(item, Estimate) else (item, 0.0)
 
 
-def _replicates(values: Array, least: int = 2, dtype: DTypeLike = float) -> Array:
-    values = np.asarray(values, dtype=dtype)
-    assert values.shape[-1] >= least, values.shape
+def _replicates(values: Array) -> Array:
+    values = np.asarray(values, dtype=float)
+    assert values.shape[-1] >= 2, values.shape
     return values
 
 
@@ -100,7 +99,6 @@ def share_error(hits: int, trials: int) -> float:
     """Standard error of a share of independent trials, never 0: that of ``(hits + 2) / (trials + 4)`` (Agresti and Coull 1998), so that a share
     of 0 or 1 among few trials is not taken for certain.
     """
-    assert trials >= 1, trials
     assert 0 <= hits <= trials, (hits, trials)
     n, share = trials + 4, (hits + 2) / (trials + 4)
     return float(np.sqrt(share * (1 - share) / n))
@@ -125,36 +123,22 @@ def clustered_share_error(hits: Array, trials: Array) -> float:
     """Standard error of ``sum(hits) / sum(trials)`` where the trials of one replicate, an entry of each ``(n,)``, need not be independent: the larger
     of the error over replicates and of that of independent trials, which is never 0.
     """
-    independent = share_error(int(np.sum(hits)), int(np.sum(trials)))
-    return max(independent, ratio_error(hits, trials))
+    return max(share_error(int(np.sum(hits)), int(np.sum(trials))), ratio_error(hits, trials))
 
 
 def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float:
     """Standard error of a statistic of replicates ``(n, ...)``, such as a median or an extreme: its standard deviation over :data:`RESAMPLES` samples
     of the replicates with replacement (fixed random numbers). A single replicate has an error of 0, for want of a better one.
     """
-    values = np.asarray(values)
-    n = len(values)
-    assert n >= 1, n
-    rng = numpy_rng(0)
+    values, n, rng = np.asarray(values), len(values), numpy_rng(0)
     drawn = np.array([statistic(values[rng.integers(n, size=n)]) for _ in range(RESAMPLES)])
     return float((drawn - drawn[0]).std(ddof=1))  # exactly 0 where all are equal
 
 
-def interval(
-    differences: Array, level: float = 0.95, *, half_width: float | None = None, dtype: DTypeLike = float
-) -> Interval:
-    """Mean of replicates ``(n,)``, such as paired differences, and the ends of its confidence interval by Student's t.
-
-    Args:
-        level: chance that it covers.
-        half_width: in standard errors, instead of Student's quantile: 1.96 where replicates are many.
-        dtype: precision of the sums.
-    """
-    values = _replicates(differences, dtype=dtype)
-    if half_width is None:
-        half_width = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
-    half = half_width * float(values.std(ddof=1)) / np.sqrt(len(values))
+def interval(differences: Array) -> Interval:
+    """Mean of replicates ``(n,)``, such as paired differences, and the ends of its 95 % confidence interval by Student's t."""
+    values = _replicates(differences)
+    half = stdtrit(len(values) - 1, 0.975) * float(values.std(ddof=1)) / np.sqrt(len(values))
     mean = float(values.mean())
     return Interval(mean, float(mean - half), float(mean + half))
 
@@ -170,10 +154,8 @@ def prediction(values: Array, of: int, level: float = 0.95) -> Interval:
         level: chance that it holds the new mean, if all come from one normal distribution.
     """
     values = _replicates(values)
-    assert of >= 1, of
-    n = len(values)
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) * np.sqrt(1 / n + 1 / of))
-    mean = float(values.mean())
+    n, mean = len(values), float(values.mean())
+    half = float(stdtrit(n - 1, (1 + level) / 2) * values.std(ddof=1) * np.sqrt(1 / n + 1 / of))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -183,17 +165,6 @@ def widened_error(differences: Array) -> float:
     """
     mean, _, high = interval(differences)
     return (high - mean) / 2
-
-
-def nested_interval(values: Array, level: float = 0.95) -> Interval:
-    """Mean and confidence interval of replicates ``(outer, inner)``, where the inner ones share what an outer one drew: embeddings, a chain, a network.
-
-    The means of the outer draws vary by both, so Student's t over these ``outer`` means covers whatever the inner spread is; inner replicates narrow it
-    only as far as they vary themselves.
-    """
-    values = np.asarray(values, dtype=float)
-    assert values.ndim == 2 and values.shape[1], values.shape  # noqa: PT018
-    return interval(values.mean(1), level)
 
 
 def t_of_mean(differences: Array) -> Array:

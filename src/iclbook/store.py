@@ -62,7 +62,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain_fields(value)
+        found = {"is": type(value).__name__}
+        for each in filter(lambda each: each.compare, dataclasses.fields(value)):
+            own, make = getattr(value, each.name), each.default_factory
+            default = each.default if make is dataclasses.MISSING else make()
+            if default is dataclasses.MISSING or plain(own) != plain(default):
+                found[each.name] = plain(own)
+        return found
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
@@ -74,20 +80,6 @@ def plain(value: Any) -> Any:
         return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
     assert hasattr(value, "__qualname__"), f"a {type(value).__name__} cannot be described"
     return value.__name__
-
-
-def _plain_fields(value: Any) -> dict[str, Any]:
-    """A dataclass by its fields."""
-    found: dict[str, Any] = {"is": type(value).__name__}
-    for each in dataclasses.fields(value):
-        if not each.compare:
-            continue
-        own = getattr(value, each.name)
-        factory = each.default_factory
-        default = each.default if factory is dataclasses.MISSING else factory()
-        if default is dataclasses.MISSING or plain(own) != plain(default):
-            found[each.name] = plain(own)
-    return found
 
 
 def folder(paper: str, profile: str, root: Path | None = None) -> Path:
@@ -126,9 +118,6 @@ def save(
     Args:
         states: from which segments can be trained again (:mod:`iclbook.training.history`); they lie in a file of their own.
         beside: stored groups that stay as they are, with the checksums of their files.
-
-    Raises:
-        UserError: the folder cannot be written, or a number is not finite in a group that is not in ``may_diverge``.
     """
     about = about | ({"may_diverge": sorted(may_diverge)} if may_diverge else {})
     check_finite(f"{paper}/{study}", arrays, about.get("may_diverge", ()))
@@ -167,8 +156,7 @@ def update_digest(
     about = read_provenance(paper, profile, study, root)
     sums = _described(about, config) | ({STATES: about["states"]} if "states" in about else {})
     about |= {"source": source} | ({} if config is None else {"config": config})
-    if verified:
-        about["verified"] = verified
+    about |= {"verified": verified} if verified else {}
     _name_files(folder(paper, profile, root), study, about, sums)
 
 
@@ -207,18 +195,12 @@ def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iter
             first, at = np.argwhere(bad)[0], ""
             if steps is not None and array.ndim > 1 and len(steps) == len(array):
                 at = f", run {first[1]}, step {steps[first[0]]}"
-            raise UserError(
-                f"{study}: {name} of group {group}{at} is not finite",
-                "Lower the rate, or say may_diverge of that group if diverging is a result.",
-            )
+            hint = "Lower the rate, or say may_diverge of that group if diverging is a result."
+            raise UserError(f"{study}: {name} of group {group}{at} is not finite", hint)
 
 
 def read_provenance(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, Any]:
-    """Provenance of a study.
-
-    Raises:
-        UserError: missing or unreadable.
-    """
+    """Provenance of a study."""
     path = folder(paper, profile, root) / f"{study}.json"
     command = _command(paper, profile, study)
     if not path.exists():
@@ -239,34 +221,23 @@ def load(
     """Read a study's results.
 
     Args:
-        paper, profile, study: which results.
         config: the configuration that the caller stands for; results of another one are refused, but they may hold more groups.
         source: digest of the code as it is now; results of other code are refused.
-        root: the book's root folder, found when ``None``.
-
-    Raises:
-        UserError: a missing, truncated or damaged file, pickled content, another configuration, other source.
     """
     command = _command(paper, profile, study)
     if config is not None and (missing := missing_groups(paper, profile, study, config, root)):
         raise UserError(f"the results of {study} lack the groups {', '.join(missing)}", f"Train these alone: {command}")
     about = read_provenance(paper, profile, study, root)
     if source is not None and about["source"] != source:
-        raise UserError(
-            f"the results of {study} were made from other training code",
-            f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh.",
-        )
+        hint = f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh."
+        raise UserError(f"the results of {study} were made from other training code", hint)
     base = folder(paper, profile, root) / study
     arrays = _arrays(base, _described(about, config), f"{command} --fresh")
     return Results(arrays, about if config is None else about | {"config": config})
 
 
 def load_states(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, np.ndarray]:
-    """The states that were kept with a study's results; none of results that were made before states were kept.
-
-    Raises:
-        UserError: as :func:`load`.
-    """
+    """The states that were kept with a study's results; none of results that were made before states were kept."""
     about = read_provenance(paper, profile, study, root)
     if "states" not in about:
         return {}
@@ -276,20 +247,14 @@ def load_states(paper: str, profile: str, study: str, root: Path | None = None) 
 
 
 def missing_groups(paper: str, profile: str, study: str, config: Any, root: Path | None = None) -> tuple[str, ...]:
-    """Groups that ``config`` describes and that a study's results lack, all else equal.
-
-    Raises:
-        UserError: results that are missing or damaged, or were made from another configuration.
-    """
+    """Groups that ``config`` describes and that a study's results lack, all else equal."""
     stored = read_provenance(paper, profile, study, root)["config"]
     ours, theirs = _groups(config), _groups(stored)
     same = [name for name in ours if name in theirs]
     differs = any(ours[name] != theirs[name] for name in same) or not (same or stored == config)
     if differs or _rest(stored) != _rest(config):
-        raise UserError(
-            f"the results of {study} were made from another configuration",
-            f"Train again: {_command(paper, profile, study)} --fresh",
-        )
+        hint = f"Train again: {_command(paper, profile, study)} --fresh"
+        raise UserError(f"the results of {study} were made from another configuration", hint)
     return tuple(name for name in ours if name not in theirs)
 
 

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
@@ -38,20 +38,11 @@ TOPIC = "iclbook"
 
 #: Hears the step at which a training began, the steps done and the steps in all.
 Callback = Callable[[int, int, int], None]
+#: In a process that computes for another one: trainings call it and show no bar.
 _callbacks: list[Callback] = []
 
 
 # -- how far a training is, and when it is to stop ---------------------------------------------------------------------
-
-
-@contextmanager
-def progress_callback(callback: Callback) -> Iterator[None]:
-    """Trainings in here call ``callback`` and show no bar."""
-    _callbacks.append(callback)
-    try:
-        yield
-    finally:
-        _callbacks.pop()
 
 
 @contextmanager
@@ -115,9 +106,9 @@ def answer(parent: int, channel: int) -> None:
             pipe.send(("at", at))
             sent[-1] = time.monotonic()
 
+    _callbacks.append(tell)
     try:
-        with progress_callback(tell):
-            pipe.send(("done", _call(pipe.recv_bytes())))
+        pipe.send(("done", _call(pipe.recv_bytes())))
     except KeyboardInterrupt:
         pipe.send(("stopped", None))
     except UserError as problem:
@@ -128,14 +119,13 @@ def answer(parent: int, channel: int) -> None:
 
 def packed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     """A call as bytes."""
-    return pickle.dumps((versions(arguments), pickle.dumps((function, arguments))))
+    return pickle.dumps((versions(arguments), function, arguments))
 
 
 def _call(request: bytes) -> Any:
-    theirs, call = pickle.loads(request)
     same = "Give every worker the same checkout and the same packages."
     try:
-        function, arguments = pickle.loads(call)
+        theirs, function, arguments = pickle.loads(request)
     except (ImportError, AttributeError) as problem:
         lacking = f"the code of the worker lacks what this one asks for ({one_line(problem)})"
         raise UserError(lacking, same) from problem
@@ -158,18 +148,8 @@ def versions(arguments: Any) -> Mapping[str, str]:
 
 
 def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> Any:
-    """What a packed call returns in a process of its own, which is begun again when it is killed.
-
-    Args:
-        request: of :func:`packed`.
-        callback: hears how far the call is.
-        is_wanted: asked every half a second; once it says no, the process is told to stop.
-
-    Raises:
-        InterruptedError: it was not wanted any more; its checkpoint is written.
-        UserError: the process was killed again and again.
-        Exception: what the call raised.
-    """
+    """What a packed call returns or raises in a process of its own, which is begun again when it is killed. ``is_wanted`` is asked every half a second; once it
+    says no, the process is told to stop, writes its checkpoint, and this is an InterruptedError."""
     for _ in range(TRIES):
         kind, content = _once(request, callback, is_wanted)
         if kind == "done":
@@ -178,10 +158,8 @@ def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]
             raise content
         if not is_wanted():
             raise InterruptedError
-    raise UserError(
-        f"a training process was killed {TRIES} times (last exit code {content})",
-        "Free memory or take fewer --workers; the same command goes on from its checkpoint.",
-    )
+    hint = "Free memory or take fewer --workers; the same command goes on from its checkpoint."
+    raise UserError(f"a training process was killed {TRIES} times (last exit code {content})", hint)
 
 
 def _once(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> tuple[str, Any]:
@@ -217,7 +195,7 @@ def _once(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> 
 
 
 class Bar:
-    """One bar for all parts of a study, in steps; the time that is left follows from the steps of today."""
+    """One bar for all parts of a study, in steps of today."""
 
     def __init__(self, show: bool) -> None:
         self._show, self._lock = show, threading.Lock()
@@ -228,16 +206,14 @@ class Bar:
     def tell(self, part: int, start: int, done: int, total: int) -> None:
         """A part that began at step ``start`` is at step ``done`` of ``total``."""
         with self._lock:
-            if part not in self.parts or not total or not self._show:
+            if part not in self.parts or not self._show:
                 return
             if self._bar is None:  # no smoothing: the rate is that of all the time
                 self._bar = tqdm(unit="step", mininterval=1.0, smoothing=0)
             self.parts[part] = (start, done)
-            begun = [pair for pair in self.parts.values() if any(pair)]
-            self._bar.total = total * len(self.parts)
-            self._bar.initial, now = (sum(column) for column in zip(*begun or [(0, 0)], strict=True))
-            self._bar.set_description(f"{len(begun)} of {len(self.parts)} parts", refresh=False)
-            self._bar.update(now - self._bar.n)
+            before, now = (sum(column) for column in zip(*self.parts.values(), strict=True))
+            self._bar.total = total * len(self.parts) - before
+            self._bar.update(now - before - self._bar.n)
 
     def close(self) -> None:
         """Leave the terminal alone."""
@@ -285,31 +261,23 @@ class Cluster(Processes):
     Args:
         address: of the scheduler, such as ``tcp://10.0.0.5:8786``.
         parts: in how many parts a study is cut; ``None`` for as many as the cluster has cores.
-        progress: show a bar.
-
-    Raises:
-        UserError: distributed is not installed, or no scheduler answers (``local`` is none: Dask's port would be open to all users of this machine).
     """
 
     def __init__(self, address: str, parts: int | None, progress: bool = True) -> None:
         super().__init__(1, progress)
-        if address == "local":
+        if address == "local":  # Dask would start one, with a port that is open to all users of this machine
             raise UserError("there is no scheduler called local", "Leave it out, and take --workers N here.")
         try:
             from distributed import Client
         except ImportError as problem:
-            raise UserError(
-                f"--scheduler needs Dask's distributed, which is not here ({one_line(problem)})",
-                "Install it: pip install -e .[cluster]",
-            ) from problem
+            what = f"--scheduler needs Dask's distributed, which is not here ({one_line(problem)})"
+            raise UserError(what, "Install it: pip install -e .[cluster]") from problem
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in one line
         try:
             self.client = Client(address, timeout=PATIENCE)
         except (OSError, ValueError, TypeError, ImportError) as problem:  # TimeoutError is an OSError
-            raise UserError(
-                f"no Dask scheduler answers at {address} ({type(problem).__name__})",
-                "Start one (`dask scheduler`) and give its address, such as tcp://10.0.0.5:8786; or take --workers N here.",
-            ) from problem
+            hint = "Start one (`dask scheduler`) and give its address, such as tcp://10.0.0.5:8786; or take --workers N here."
+            raise UserError(f"no Dask scheduler answers at {address} ({type(problem).__name__})", hint) from problem
         self.client.subscribe_topic(TOPIC, lambda event: self.bar.tell(*event[1]))
         if not self.client.ncores():
             print("waiting for a worker of the cluster", file=sys.stderr, flush=True)
@@ -323,8 +291,10 @@ class Cluster(Processes):
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
         self.client.close()  # tasks that nobody wants any more are told to stop
         super().__exit__(kind, problem, trace)
-        if problem is not None and (said := _lost(problem)):
-            raise said from problem
+        name, package = (kind.__name__, kind.__module__.split(".")[0]) if kind else ("", "")
+        if package == "distributed" or isinstance(problem, OSError | ImportError) or "CancelledError" in name:
+            hint = "Give its workers this code, memory and time; the same command goes on from the checkpoints."
+            raise UserError(f"the cluster was lost ({name}: {one_line(problem)[:200]})", hint) from problem
 
 
 def _on_worker(request: bytes, number: int) -> Any:
@@ -344,30 +314,12 @@ def _on_worker(request: bytes, number: int) -> Any:
     return in_process(request, callback, is_wanted)
 
 
-def _lost(problem: BaseException) -> UserError | None:
-    """One line for what went wrong with the cluster rather than in the training; ``None`` for anything else."""
-    name, package = type(problem).__name__, type(problem).__module__.split(".")[0]
-    if package != "distributed" and not isinstance(problem, OSError | ImportError) and "CancelledError" not in name:
-        return None
-    return UserError(
-        f"the cluster was lost ({name}: {one_line(problem)[:200]})",
-        "Give its workers this code, memory and time; the same command goes on from the checkpoints.",
-    )
-
-
-@contextmanager
-def open_executor(scheduler: str | None, workers: int | None, device: str) -> Iterator[Processes | None]:
+def open_executor(scheduler: str | None, workers: int | None, device: str) -> AbstractContextManager[Processes | None]:
     """The executor that trains the parts of studies: the cluster at ``scheduler``, or ``workers`` processes here (by default one a core, and one on a
     GPU, which runs share by themselves); ``None`` means this process alone. Its attribute ``parts`` is the number of parts."""
     from .training.ensemble import pick_device
 
     if scheduler is not None:
-        with Cluster(scheduler, workers) as cluster:
-            yield cluster
-        return
+        return Cluster(scheduler, workers)
     workers = workers or (usable_cores() if pick_device(device).type == "cpu" else 1)
-    if workers == 1:
-        yield None
-        return
-    with Processes(workers) as processes:
-        yield processes
+    return Processes(workers) if workers > 1 else nullcontext()

@@ -86,8 +86,8 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
         totals: Counter[str] = Counter()
         for word, number in render.counts(found.rows, questions).items():
             if number:
-                colours.setdefault(render.IN_SIGHT[word], word)
-                totals[render.IN_SIGHT[word]] += number
+                colours.setdefault(render.LOOKS[word][2], word)
+                totals[render.LOOKS[word][2]] += number
         marks = " ".join(f"{render.mark(word)}&nbsp;{totals[seen]}" for seen, word in colours.items())
         told += [f"{what}: {marks}"] if marks else []
     return "{.iclbook-glance}\n" + " · ".join(told)

@@ -78,7 +78,7 @@ def book_html(root: Path) -> str:
             raise UserError(f"the page {name} is not built", "Run `iclbook build` first.")
         soups[name] = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     articles = {name: _article(soup, name, names) for name, soup in soups.items()}
-    config = read_yaml(root / "_config.yml").value
+    config = read_yaml(root / "_config.yml")
     title, author = (escape(str(config.get(key, ""))) for key in ("title", "author"))
     lines = "".join(
         f'<li><a href="#{_id(name)}">{escape(article.find("h1").get_text(" ", strip=True))}</a></li>'

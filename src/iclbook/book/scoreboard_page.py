@@ -63,7 +63,7 @@ def _filters(found: list[Board]) -> str:
     """A form by which ``scoreboard.js`` shows the lines that are asked for; without scripts and in print it is hidden, and all lines are there."""
     words = {verdict.word for board in found for _, verdict in board.rows}
     choices = {
-        "verdict": {word: f"{symbol} {word}" for word, (symbol, _) in render.SYMBOLS.items() if word in words},
+        "verdict": {word: f"{symbol} {word}" for word, (symbol, *_) in render.LOOKS.items() if word in words},
         "chapter": {"every": "every chapter"} | {board.ledger.paper: board.ledger.title for board in found},
         "kind": {"claim": "claims of the papers", "question": "questions of our own"},
     }
@@ -112,7 +112,7 @@ def _cells(rows: Sequence[render.Row], questions: bool, page: str) -> str:
     chosen = [row for row in rows if row[0].is_question == questions]
     cells = ""
     for claim, verdict in sorted(chosen, key=lambda row: order.index(row[1].word)):
-        symbol, name = render.SYMBOLS[verdict.word]
+        symbol, name, _ = render.LOOKS[verdict.word]
         says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
         where = f' href="{page}#{claim.anchor}"' if page else ' tabindex="0"'
         cells += (

@@ -10,8 +10,10 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from .. import draw, replication
-from ..claims import Ledger, Record, all_ledgers, judge, load_ledger, read_records
+from ..claims import Ledger, Record, all_ledgers, judge, ledger_of, read_records
 from ..errors import UserError
 from ..files import write_whole
 from ..inputs import chosen, executed_path
@@ -33,18 +35,6 @@ from ..reference_values import (
     write_reference,
 )
 from .figures import Digest, moved, read_figures
-
-__all__ = [
-    "ChapterCheck",
-    "Difference",
-    "check",
-    "check_executed",
-    "compare",
-    "ledger_of",
-    "measure_spreads",
-    "table",
-    "write_json",
-]
 
 
 @dataclass(frozen=True)
@@ -104,9 +94,6 @@ def check(
         jobs: chapters to run at once; default: one for each core.
         spread: write the references with the spread of every value, measured anew over the emulated machines.
         machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
-
-    Raises:
-        UserError: unknown chapter or profile, missing or damaged reference, malformed ledger.
     """
     check_profile(profile)
     root = root or find_root()
@@ -132,14 +119,7 @@ def check(
 
 
 def check_executed(name: str, profile: str, root: Path, figures: bool = True) -> ChapterCheck:
-    """Compare an executed copy that is there already with its reference.
-
-    Args:
-        figures: compare the figures too, whose numbers agree under pinned code paths only.
-
-    Raises:
-        UserError: unknown profile, malformed ledger.
-    """
+    """Compare an executed copy that is there already with its reference; its ``figures`` too, whose numbers agree under pinned code paths only."""
     return _check_one(ledger_of(name, root), profile, False, root, executed_path(name, profile, root), 0.0, figures)
 
 
@@ -189,13 +169,9 @@ def _renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | Non
     """A reference with new values; spreads are kept where the value is of the same shape, and are as old as they were."""
     values = {key: record.value for key, record in records.items()}
     old = old or Reference({})
-    spread = {key: size for key, size in old.spread.items() if key in values and _shape(values[key]) == _shape(size)}
+    spread = {k: size for k, size in old.spread.items() if k in values and np.shape(values[k]) == np.shape(size)}
     new = Reference(values, spread, {}, old.machines)
     return replace(new, verdicts=words(ledger, records, profile, new))
-
-
-def _shape(value: object) -> int:
-    return len(value) if isinstance(value, list) else -1
 
 
 def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None) -> dict[str, str]:
@@ -234,22 +210,7 @@ def compare(
 
 def _bound(value: object, spread: float | list) -> str:
     """The tolerance in words; of a list the largest."""
-    if isinstance(value, bool | str):
-        return "exact"
-    sizes = tolerance(value, spread)
-    return number(max(sizes) if isinstance(sizes, list) else sizes, 2)
-
-
-def ledger_of(name: str, root: Path) -> Ledger:
-    """A ledger by its paper key or by its chapter's name.
-
-    Raises:
-        UserError: neither.
-    """
-    for ledger in all_ledgers(root):
-        if name in (ledger.paper, ledger.chapter_name):
-            return ledger
-    return load_ledger(name, root)
+    return "exact" if isinstance(value, bool | str) else number(np.max(tolerance(value, spread)), 2)
 
 
 # -- how far rounding alone carries each recorded value: chapters run again on emulated machines, in a copy of the book ------
@@ -270,15 +231,9 @@ def _elsewhere(root: Path) -> Iterator[Path]:
 def measure_spreads(
     ledgers: Sequence[Ledger], profile: str, root: Path, jobs: int | None = None, machines: Sequence[str] | None = None
 ) -> None:
-    """Run chapters on emulated machines and write the spread of each value into their references.
+    """Run chapters on emulated ``machines`` (default: all) and write the spread of each value into their references.
 
     They are written after every machine, and name those that the spread was measured on: an interrupt loses one machine's runs.
-
-    Args:
-        machines: all of :func:`iclbook.machines.emulated` by default.
-
-    Raises:
-        UserError: a chapter that fails on a machine, or records other keys there.
     """
     seen: dict[str, list[Mapping[str, Value]]] = {ledger.chapter_name: [] for ledger in ledgers}
     machines = tuple(machines or emulated())
@@ -297,19 +252,14 @@ def measure_spreads(
 
 
 def _with_spread(reference: Reference, others: Sequence[Mapping[str, Value]], machines: tuple[str, ...]) -> Reference:
-    """The reference with the largest deviation of each value over ``others``, those of ``machines``.
-
-    Raises:
-        UserError: a key that is not recorded on every machine, or a list whose length differs between machines.
-    """
+    """The reference with the largest deviation of each value over ``others``, those of ``machines``; a value must be of one shape on all."""
     spread: dict[str, Spread] = {}
     for key, value in reference.records.items():
         try:
             spread[key] = spread_of(value, [values[key] for values in others])
         except (KeyError, ValueError):
-            raise UserError(
-                f"{key} is not of one shape on all machines", "Record something that does not depend on rounding."
-            ) from None
+            hint = "Record something that does not depend on rounding."
+            raise UserError(f"{key} is not of one shape on all machines", hint) from None
     return replace(reference, spread=spread, machines=machines)
 
 
@@ -320,35 +270,27 @@ def table(results: Sequence[ChapterCheck]) -> str:
     """What moved, for a terminal; one closing line for each chapter."""
     lines = []
     for result in results:
-        shown = [("what", "name", "reference", "measured", "tolerance")]
-        shown += [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]
-        if len(shown) > 1:
-            widths = [max(len(row[i]) for row in shown) for i in range(5)]
-            lines += [
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown
-            ]
-        lines.append(_closing(result))
+        shown = [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]
+        if shown:
+            rows = [("what", "name", "reference", "measured", "tolerance"), *shown]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        count, compared = len(shown), result.compared
+        closing = f"MOVED, {count} difference{'' if count == 1 else 's'}, {compared} values recorded"
+        if result.error:
+            closing = f"FAILED. {result.error}"
+        elif result.updated:
+            closing = f"reference written, {compared} values, {count} differences to the old one"
+        elif not count:
+            closing = f"ok, {compared} values agree"
+        lines.append(f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s): {closing}")
     return "\n".join(lines)
-
-
-def _closing(result: ChapterCheck) -> str:
-    head = f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s)"
-    if result.error:
-        return f"{head}: FAILED. {result.error}"
-    count = len(result.differences)
-    if result.updated:
-        return f"{head}: reference written, {result.compared} values, {count} differences to the old one"
-    if not count:
-        return f"{head}: ok, {result.compared} values agree"
-    return f"{head}: MOVED, {count} difference{'' if count == 1 else 's'}, {result.compared} values recorded"
 
 
 def _short(value: Value | None) -> str:
     if value is None:
         return "-"
-    text = (
-        number(value, 10) if isinstance(value, float) else json.dumps(value) if isinstance(value, list) else str(value)
-    )
+    text = number(value, 10) if isinstance(value, float) else str(value)
     return text if len(text) <= 40 else text[:39] + "\u2026"
 
 

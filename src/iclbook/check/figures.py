@@ -8,12 +8,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import UserError
+from ..files import reading
 from ..numbers import number
 from ..project import FIGURE, MODEL, SLIDERS
 
@@ -24,20 +25,13 @@ DIGITS = 1e-5
 
 
 def read_figures(path: Path) -> dict[str, Digest]:
-    """Name -> digest of every figure, slider and page model of an executed chapter; the name is the beginning of the alt text or the title.
-
-    Raises:
-        UserError: the executed copy is missing or unreadable.
-    """
-    try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        found: dict[str, Digest] = {}
-        for name, series in _artefacts(notebook):
-            found[_free(name, found)] = {label: _condensed(numbers) for label, numbers in series.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise UserError(
-            f"the figures of {path} cannot be read ({problem})", f"Run `iclbook run {path.stem}` again."
-        ) from None
+    """Name -> digest of every figure, slider and page model of an executed chapter; the name is the beginning of the alt text or the title."""
+    found: dict[str, Digest] = {}
+    with reading(path, f"Run `iclbook run {path.stem}` again."):
+        for name, series in _artefacts(json.loads(path.read_text(encoding="utf-8"))):
+            count = sum(other == name or other.startswith(f"{name} #") for other in found)
+            name = f"{name} #{count + 1}" if count else name
+            found[name] = {label: _condensed(numbers) for label, numbers in series.items()}
     return found
 
 
@@ -70,19 +64,12 @@ def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, lis
             if MODEL in about:
                 text = "".join(data["text/html"]).split('<script type="application/json">')[1]
                 body = json.loads(text.split("</script>")[0])
-                yield (
-                    _slug(f"model {about[MODEL]['name']}"),
-                    {str(key): list(_numbers(value)) for key, value in body.items()},
-                )
+                series = {str(key): list(_numbers(value)) for key, value in body.items()}
+                yield _slug(f"model {about[MODEL]['name']}"), series
 
 
 def _slug(text: str) -> str:
     return " ".join(re.findall(r"\w+", text)[:9])
-
-
-def _free(name: str, taken: Mapping[str, Any]) -> str:
-    count = sum(other == name or other.startswith(f"{name} #") for other in taken)
-    return f"{name} #{count + 1}" if count else name
 
 
 def _columns(text: str) -> dict[str, list[float]]:
@@ -100,26 +87,16 @@ def _columns(text: str) -> dict[str, list[float]]:
 
 def _numbers(value: Any) -> Iterator[float]:
     """All numbers in a structure, in order."""
-    if isinstance(value, Mapping):
-        for part in value.values():
+    if isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
             yield from _numbers(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _numbers(part)
-    elif isinstance(value, bool | int | float):
-        yield float(value)
-    elif isinstance(value, str):
-        try:
+    elif isinstance(value, bool | int | float | str):
+        with suppress(ValueError):
             yield float(value)
-        except ValueError:
-            return
 
 
 def _condensed(numbers: list[float]) -> list[float]:
     values = np.array([number if math.isfinite(number) else 0.0 for number in numbers])
-    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values)) if len(values) else values
-    return [len(values), _short(weights @ values), _short(weights @ np.abs(values))]
-
-
-def _short(total: float) -> float:
-    return float(np.format_float_positional(total, 8, unique=False, fractional=False))
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(values))
+    sums = weights @ values, weights @ np.abs(values)
+    return [len(values), *(float(np.format_float_positional(s, 8, unique=False, fractional=False)) for s in sums)]

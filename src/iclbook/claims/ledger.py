@@ -1,249 +1,82 @@
-"""The claim ledger: what a paper says, and the rule that decides each part of a claim, written beside it before the run.
+"""The claim ledger of a paper, ``papers/<key>/claims.yaml``: what the paper says, and the rules that decide it.
 
-Grammar of rules (no expressions, nothing is evaluated):
-
-    true | false                 a truth value
-    > A   >= A   < A   <= A      an ordering
-    == A                         equality; A may also be a text in quotes
-    within T of A                abs(value - A) <= T; T may be a percentage of abs(A), as in ``within 5% of 0.13``
-    in [A, B]                    A <= value <= B
-
-``A``, ``B`` and ``T`` are numbers, or ``key:NAME`` for the value recorded under another key; the ledger's reader has put the number in the place of
-``printed:NAME``. A recorded list satisfies a rule only if every one of its elements does; against another recorded list of the same length the comparison is
-element by element.
+It is read strictly: an unknown field, a missing reason or a malformed rule is an error that names the file, the line and a hint, so that a typing
+slip cannot turn into a verdict.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import math
-import operator
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from functools import cached_property
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from reprlib import repr as short
+from typing import Annotated, Any, Literal
 
+import yaml
+from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstraints, TypeAdapter, ValidationError
+
+from .. import formulas
 from ..errors import UserError
-from ..numbers import number
-from ..project import shown
-from ..reference_values import ROUNDING, Value
+from ..project import find_root, ledger_paths, shown
+from .rules import GRAMMAR, Rule, Term, parse_rule, with_printed
+from .yaml_lines import NUMBERS, TEXT, at_line, by_reading, compose, construct, entries, line_of, members
 
-GRAMMAR = (
-    'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
-    "where A, B and T are numbers, key:NAME or printed:NAME."
-)
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_TERM = rf"({_NUMBER}|key:[^\s,\[\]]+)"
-_TEXT = re.compile(r"==\s*(?:\"([^\"]*)\"|'([^']*)')")
-#: Pattern of each kind of rule, with one group for each term.
-_FORMS = {
-    "order": re.compile(rf"(?:>=|<=|==|>|<)\s*{_TERM}"),
-    "within": re.compile(rf"within\s+{_TERM}(?:\s*%)?\s+of\s+{_TERM}"),
-    "in": re.compile(rf"in\s*\[\s*{_TERM}\s*,\s*{_TERM}\s*\]"),
+# -- what a field may hold ----------------------------------------------------------------------------------------------
+
+
+def _formulas(text: str) -> str:
+    formulas.pieces(text)
+    return text
+
+
+def _format(text: str) -> str:
+    format(0.5, text)
+    return text
+
+
+def _numbers(value: Any) -> float | list[float]:
+    numbers = value if isinstance(value, list) else [value]
+    if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
+        raise ValueError("not a number, nor a list of numbers")
+    return value
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+#: What readers see, perhaps with formulas.
+Words = Annotated[Text, AfterValidator(_formulas)]
+Key = Annotated[Text, StringConstraints(pattern=r"^[A-Za-z0-9._+/-]+$")]
+Format = Annotated[Text, AfterValidator(_format)]
+#: Off by default; only ``true`` may be written.
+Flag = Literal[True]
+#: Numbers that a paper prints, one or a list, by name.
+Printed = Mapping[str, Annotated[Any, AfterValidator(_numbers)]]
+
+_KEY = "Use letters, digits and . _ + - / and no other characters: a colon would end the key in {glue:text}."
+#: What to do about a field that holds something else, or about a mistake that pydantic names so.
+_HINTS = {
+    "chapter": "Write it as notebooks/NAME.py.",
+    "error": _KEY,
+    "format": "Use one such as '.2f'.",
+    "key": _KEY,
+    "refuses": "Write a number, printed:NAME or key:NAME of what the rule must not pass.",
+    "rule": GRAMMAR,
+    "tolerance": "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared.",
+    "dataclass_type": "Write it as fields, NAME: VALUE.",
+    "mapping_type": "Write it as fields, NAME: VALUE.",
+    "string_too_short": "Write a text.",
+    "string_type": "Write a text; put it in quotes if need be.",
+    "tuple_type": "Begin each entry with a dash.",
+    "value_error": "Correct the number or the formula, or write no dollar.",
 }
-_ORDERS: dict[str, tuple[Callable[[float, float], bool], str]] = {
-    ">": (operator.gt, "above"),
-    ">=": (operator.ge, "at least"),
-    "<": (operator.lt, "below"),
-    "<=": (operator.le, "at most"),
-    "==": (operator.eq, "equal to"),
-}
+_STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
-@dataclass(frozen=True)
-class Term:
-    """A number, or the key of another record."""
-
-    number: float | None = None
-    key: str | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Term:
-        """Read a number or ``key:NAME``.
-
-        Raises:
-            ValueError: neither.
-        """
-        if text.startswith("key:"):
-            return cls(key=text[4:])
-        number = float(text)
-        if not math.isfinite(number):
-            raise ValueError(f"{text} is not a finite number")
-        return cls(number=number)
-
-    def value(self, records: Mapping[str, Value]) -> Value:
-        return self.number if self.key is None else records[self.key]
-
-    def named(self, records: Mapping[str, Value]) -> str:
-        """The number, or the recorded value with its key."""
-        if self.key is None:
-            return number(self.number, 12)
-        value = records.get(self.key)
-        if value is None or isinstance(value, list):
-            return self.key
-        return f"{value if isinstance(value, str) else number(value, 4)} ({self.key})"
-
-
-class Distance(NamedTuple):
-    """One condition of a rule: whether it holds, and its margin, the distance to the bound over the uncertainties of both sides together. Below 1 the
-    condition could come out the other way; the margin is infinite where no uncertainty can change it."""
-
-    holds: bool
-    margin: float
-
-    @classmethod
-    def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> Distance:
-        """From the gap between the ``values`` of the sides, whose uncertainties are ``doubts``. A value at its bound decides if all sides are the same on
-        every machine, as a count is."""
-        steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))
-        doubt = sum(doubts)
-        return cls(holds, math.inf if doubt == 0 or (gap == 0 and steady) else abs(gap) / doubt)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One parsed rule.
-
-    Attributes:
-        text: the rule as written in the ledger.
-        kind: ``order``, ``text``, ``within``, ``in`` or ``truth``.
-        word: the text or truth value that is wanted, or the ordering's symbol.
-    """
-
-    text: str
-    kind: str
-    word: str = ""
-    terms: tuple[Term, ...] = ()
-    percent: bool = False
-
-    def references(self) -> tuple[str, ...]:
-        """The other records that the rule compares with."""
-        return tuple(term.key for term in self.terms if term.key is not None)
-
-    def describe(self, records: Mapping[str, Value] | None = None) -> str:
-        """The rule in words; with ``records``, references are shown with their measured value."""
-        names = [term.named(records or {}) for term in self.terms]
-        match self.kind:
-            case "truth":
-                return "yes" if self.word == "true" else "no"
-            case "text":
-                return f"equal to '{self.word}'"
-            case "within":
-                return f"within {names[0]}{'%' if self.percent else ''} of {names[1]}"
-            case "in":
-                return f"from {names[0]} to {names[1]}"
-        return f"{_ORDERS[self.word][1]} {names[0]}"
-
-    def check(self, value: Value, records: Mapping[str, Value]) -> bool:
-        """Whether ``value``, or every element of a list, satisfies the rule.
-
-        Args:
-            records: key to value, for rules that compare with another key.
-
-        Raises:
-            KeyError: the rule names a key that is not in ``records``.
-            TypeError: an ordering of a text or truth value, lists of different length, an empty list.
-        """
-        return all(item.holds for item in self.distances(value, records, None, {}))
-
-    def distances(
-        self, value: Value, records: Mapping[str, Value], doubt: Value | None, doubts: Mapping[str, Value]
-    ) -> list[Distance]:
-        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold.
-
-        An interval makes two conditions of each element of a list, the other rules one.
-
-        Args:
-            doubt: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.
-            doubts: the same for the records that the rule names.
-
-        Raises:
-            KeyError, TypeError: as ``check``.
-        """
-        if self.kind in ("truth", "text"):
-            items = _items(value)
-            if self.kind == "truth" and not all(isinstance(item, bool) for item in items):
-                raise TypeError(f"a truth value is needed, not {value!r}")
-            wanted = self.word == "true" if self.kind == "truth" else self.word
-            off = _items(0.0 if doubt is None else doubt)
-            off = off * len(items) if len(off) == 1 else off
-            return [Distance(i == wanted, 0.0 if o else math.inf) for i, o in zip(items, off, strict=True)]
-        rows = _rows(value, [term.value(records) for term in self.terms])
-        terms = [0.0 if term.key is None else doubts.get(term.key, 0.0) for term in self.terms]
-        off = _rows(0.0 if doubt is None else doubt, terms, len(rows))
-        return [distance for pair in zip(rows, off, strict=True) for distance in self._distances(*pair)]
-
-    def _distances(self, row: tuple[float, ...], off: tuple[float, ...]) -> list[Distance]:
-        value, *terms = row
-        if self.kind == "order":
-            return [Distance.make(_ORDERS[self.word][0](value, terms[0]), value - terms[0], row, off)]
-        if self.kind == "in":
-            low, high = terms
-            return [
-                Distance.make(low <= value, value - low, (value, low), off[:2]),
-                Distance.make(value <= high, high - value, (value, high), (off[0], off[2])),
-            ]
-        width, centre = terms
-        widths = off[1]
-        if self.percent:
-            width, widths = width * abs(centre) / 100, (off[1] * abs(centre) + abs(width) * off[2]) / 100
-        holds = abs(value - centre) <= width
-        return [Distance.make(holds, width - abs(value - centre), row, (off[0], widths, off[2]))]
-
-
-def parse_rule(text: str | bool) -> Rule:
-    """Read a rule; YAML's unquoted ``true`` and ``false`` arrive as truth values and are accepted.
-
-    Raises:
-        ValueError: not in the grammar.
-    """
-    text = str(text).lower() if isinstance(text, bool) else text
-    if not isinstance(text, str):
-        raise ValueError(f"{text!r} is not a rule")
-    text = text.strip()
-    if text in ("true", "false"):
-        return Rule(text, "truth", text)
-    if match := _TEXT.fullmatch(text):
-        return Rule(text, "text", match[1] if match[1] is not None else match[2])
-    for kind, form in _FORMS.items():
-        if match := form.fullmatch(text):
-            terms = tuple(map(Term.parse, match.groups()))
-            first, last = terms[0].number, terms[-1].number
-            if kind == "within" and first is not None and first < 0:
-                raise ValueError(f"{text!r} has a negative width")
-            if kind == "in" and None not in (first, last) and first > last:
-                raise ValueError(f"{text!r} is an empty interval")
-            return Rule(text, kind, re.match("[<>=]*", text)[0], terms, "%" in text)
-    raise ValueError(f"{text!r} is not a rule")
-
-
-def _items(value: Value) -> list:
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    if not items:
-        raise TypeError("an empty list satisfies nothing")
-    return items
-
-
-def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[float, ...]]:
-    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element."""
-    columns = [_items(column) for column in (value, *operands)]
-    length = max(least, *(len(column) for column in columns))
-    for column in columns:
-        if len(column) not in (1, length):
-            raise TypeError(f"lists of {len(column)} and {length} numbers cannot be compared")
-        for item in column:
-            if isinstance(item, bool) or not isinstance(item, int | float):
-                raise TypeError(f"a number is needed, not {item!r}")
-    return [tuple(column[i if len(column) > 1 else 0] for column in columns) for i in range(length)]
-
-
-# -- claims and their parts -------------------------------------------------------------------------------------------
-
-#: Keys of values that only a reader can measure, with weights that are not part of the book.
-PROBES = "probes/"
+# -- claims and their parts ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -253,23 +86,34 @@ class Part:
     Attributes:
         because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
-            or a list like the value. None: ``KEY_se`` where that is recorded (:meth:`with_error`), and no error otherwise; the empty text: none at all,
-            because the rule already judges in standard errors.
+            or a list like the value. None: ``KEY_se`` where that is recorded (:meth:`with_error`), and no error otherwise; the empty text (``none`` in the
+            file): none at all, because the rule already judges in standard errors.
         refuses: what the rule must not pass either, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
+        format: how prose shows the value, such as ``.0%``; three significant digits otherwise.
         late: the rule was written or changed after a first run.
         printed: judged on the paper's own printed values, and so at the paper's scale even where the claim is reduced.
     """
 
-    name: str
-    key: str
-    rule: Rule
-    because: str
-    reading: str | None = None
-    error: str | None = None
-    refuses: Term | None = None
-    late: bool = False
-    printed: bool = False
+    __pydantic_config__ = _STRICT
+
+    name: Words
+    key: Key
+    rule: Annotated[Rule, PlainValidator(lambda text, info: parse_rule(with_printed(text, info.context)))]
+    because: Words
+    reading: Words | None = None
+    error: Annotated[Key, AfterValidator(lambda key: "" if key == "none" else key)] | None = None
+    refuses: (
+        Annotated[Term, PlainValidator(lambda text, info: Term.parse(str(with_printed(text, info.context))))] | None
+    ) = None
+    format: Format | None = None
+    late: Flag = False
+    printed: Flag = False
+
+    @property
+    def full_name(self) -> str:
+        """The name with its reading."""
+        return self.name if self.reading is None else f"{self.name} [{self.reading}]"
 
     def with_error(self, recorded: Container[str]) -> Part:
         """This part with its error resolved, given the keys that were recorded: a key, or None."""
@@ -291,25 +135,28 @@ class Claim:
 
     Attributes:
         conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
+        inventory: other items of the papers' inventory that it covers.
         requires: ids of the claims, of any paper, that it rests on (:mod:`iclbook.book.ties`).
     """
 
-    id: str
-    where: str
-    says: str
-    paper: str | None = None
-    decides: str = "paper"
-    reduced: str | None = None
-    fails_as: str = "not reproduced"
-    conjunction: bool = False
+    __pydantic_config__ = _STRICT
+
+    id: Text
+    where: Words
+    says: Words
+    paper: Words | None = None
+    decides: Literal["smoke", "paper"] = "paper"
+    reduced: Words | None = None
+    fails_as: Literal["not reproduced", "inconsistent"] = "not reproduced"
+    conjunction: Flag = False
     parts: tuple[Part, ...] = ()
-    out_of_reach: str | None = None
-    inventory: str | None = None
-    requires: tuple[str, ...] = ()
+    out_of_reach: Words | None = None
+    inventory: Text | None = None
+    requires: tuple[Text, ...] = ()
 
     def is_probed(self, recorded: Container[str]) -> bool:
-        """Whether a reader's own probes of published models, under keys ``probes/...``, decide what is out of reach otherwise."""
-        keys = [part.key for part in self.parts if part.key.startswith(PROBES)]
+        """Whether a reader's own probes of published models, whose weights are no part of the book, decide what is out of reach otherwise."""
+        keys = [part.key for part in self.parts if part.key.startswith("probes/")]
         return bool(keys) and all(key in recorded for key in keys)
 
     @cached_property
@@ -333,29 +180,50 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A recorded value that decides nothing: what it says, and ``tolerance: none`` where it differs from run to run by its nature, such as minutes."""
+
+    __pydantic_config__ = _STRICT
+
+    says: Text
+    tolerance: Literal["none"] | None = None
+    format: Format | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Ledger:
     """All claims of one paper.
 
     Attributes:
-        printed: numbers that the paper prints, by name, one or a list; rules name them ``printed:NAME``, measures and figures take them from here.
-        formats: how prose shows the numbers of some keys, such as ``.0%``; three significant digits otherwise.
-        uncompared: keys whose values differ from run to run by their nature, such as minutes; the regression check asks only that they are there.
+        printed: numbers that the paper prints; rules name them ``printed:NAME``, measures and figures take them from here.
+        values: what is recorded beside the values that decide claims.
     """
 
-    paper: str
-    title: str
-    chapter: str
+    __pydantic_config__ = _STRICT
+
+    paper: Text
+    title: Text
+    chapter: Annotated[Text, StringConstraints(pattern=r"^notebooks/\w+\.py$")]
     claims: tuple[Claim, ...]
-    printed: Mapping[str, float | list[float]]
-    values: Mapping[str, str]
-    formats: Mapping[str, str]
-    uncompared: frozenset[str]
-    path: Path
+    printed: Printed = field(default_factory=dict)
+    values: Mapping[Key, Measured] = field(default_factory=dict)
+    path: Path = Path()
 
     @property
     def chapter_name(self) -> str:
         """The chapter's name on the command line, e.g. ``linear_regression``."""
         return Path(self.chapter).stem
+
+    @cached_property
+    def formats(self) -> dict[str, str]:
+        """How prose shows the numbers of some keys, such as ``.0%``."""
+        parts = [(part.key, part) for claim in self.claims for part in claim.parts]
+        return {key: item.format for key, item in reversed([*self.values.items(), *parts]) if item.format}
+
+    @cached_property
+    def uncompared(self) -> frozenset[str]:
+        """Keys of which the regression check asks only that they are there."""
+        return frozenset(key for key, value in self.values.items() if value.tolerance)
 
     @cached_property
     def decisive(self) -> frozenset[str]:
@@ -369,11 +237,7 @@ class Ledger:
         return named | {f"{key}_se" for key in named}
 
     def claim(self, claim_id: str) -> Claim:
-        """The claim of that id.
-
-        Raises:
-            UserError: no such claim.
-        """
+        """The claim of that id; another id is refused with the nearest one."""
         found = {claim.id: claim for claim in self.claims}
         if claim_id in found:
             return found[claim_id]
@@ -381,19 +245,153 @@ class Ledger:
         raise UserError(f"{shown(self.path)} has no claim {claim_id!r}", hint)
 
     def require_key(self, key: str) -> None:
-        """Refuse a key that the ledger does not know.
-
-        Raises:
-            UserError: the key belongs to no part and is not listed under ``values``.
-        """
+        """Refuse a key that belongs to no part and is not listed under ``values``."""
         if key not in self.keys:
-            raise UserError(
-                f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it",
-                f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip(),
-            )
+            hint = f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip()
+            raise UserError(f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it", hint)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that names the known one that is most like ``name``; empty where none is."""
     close = difflib.get_close_matches(name, known, 1)
     return f"Did you mean {close[0]!r}?" if close else ""
+
+
+# -- reading --------------------------------------------------------------------------------------------------------------
+
+
+def load_ledger(key: str, root: Path | None = None) -> Ledger:
+    """Read ``papers/<key>/claims.yaml``; an unknown key is refused with the known ones."""
+    known = {path.parent.name: path for path in ledger_paths(root or find_root())}
+    if key not in known:
+        raise UserError(f"unknown paper {key!r}", f"Choose one of: {', '.join(known) or '(no ledger found)'}.")
+    return read_ledger(known[key])
+
+
+@cache
+def printed(paper: str) -> Printed:
+    """The numbers that a paper prints, from its ledger."""
+    return load_ledger(paper).printed
+
+
+def all_ledgers(root: Path | None = None) -> list[Ledger]:
+    """Every ledger, he2025 first, then in the order of the paper keys. Premises that are no claims, and circles of premises, are refused."""
+    paths = sorted(ledger_paths(root or find_root()), key=lambda path: (path.parent.name != "he2025", path))
+    ledgers = [read_ledger(path) for path in paths]
+    _check_premises(ledgers)
+    return ledgers
+
+
+def ledger_of(name: str, root: Path) -> Ledger:
+    """A ledger by its paper's key or by its chapter's name."""
+    found = [ledger for ledger in all_ledgers(root) if name in (ledger.paper, ledger.chapter_name)]
+    return found[0] if found else load_ledger(name, root)
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Read one ledger file strictly; an unchanged file is parsed once a process."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""  # the reader says why
+    return _read(path, content)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, content: bytes) -> Ledger:
+    top = compose(path)
+    for name, claims in members(top):
+        for claim in entries(claims) if name.value == "claims" else []:
+            _write_out(claim)
+    body = construct(top, path)
+    try:
+        ledger = replace(_LEDGER.validate_python(body, context=body), path=path)
+    except ValidationError as problem:
+        where, what, hint = _explained(problem)
+        raise at_line(path, line_of(top, where), what, hint) from None
+    for where, what, hint in _slips(ledger):
+        raise at_line(path, line_of(top, where), what, hint)
+    return ledger
+
+
+_LEDGER = TypeAdapter(Ledger)
+
+
+def _write_out(claim: yaml.Node) -> None:
+    """Parts of several readings become a part a reading; the paper's number stays the text that it is."""
+    for name, value in members(claim):
+        if name.value == "paper" and value.tag in NUMBERS:
+            value.tag = TEXT
+        if name.value == "parts" and isinstance(value, yaml.SequenceNode):
+            value.value = [one for part in value.value for one in by_reading(part)]
+
+
+def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
+    """Where the first mistake in a ledger is, what is wrong and a hint."""
+    error = problem.errors()[0]
+    where, kind = tuple(step for step in error["loc"] if step != "[key]"), error["type"]
+    name = next((step for step in reversed(where) if isinstance(step, str)), "the file")
+    if kind == "unexpected_keyword_argument":
+        fields = {field for kind in (Ledger, Claim, Part, Measured) for field in kind.__dataclass_fields__}
+        return where, f"unknown field {name!r}", nearest(name, fields - {name}) or "Delete it."
+    if kind == "missing":
+        return where, f"missing field {name!r}", f"Add {name}: here."
+    what = f"an entry of {name}" if where and isinstance(where[-1], int) else name
+    why = f" ({error['ctx']['error']})" if kind == "value_error" else ""
+    wrong = {"dataclass_type": "not a mapping", "mapping_type": "not a mapping", "tuple_type": "not a list"}
+    hint = _HINTS.get(kind if kind in wrong else name) or _HINTS.get(kind, f"{error['msg']}.")
+    return where, f"{what} is {wrong.get(kind, short(error['input']))}{why}", hint
+
+
+def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
+    """What no field says by itself: where it is, what is wrong and a hint."""
+    if ledger.paper != (folder := ledger.path.parent.name):
+        yield ("paper",), f"paper is {ledger.paper!r}", f"It must be {folder!r}, the name of its folder."
+    ids = set()
+    for index, claim in enumerate(ledger.claims):
+        at = ("claims", index)
+        if not re.fullmatch(rf"{re.escape(ledger.paper)}/[A-Za-z0-9._-]+", claim.id):
+            hint = f"Write it as {ledger.paper}/ITEM, with letters, digits and . _ - only."
+            yield (*at, "id"), f"id {claim.id!r} does not belong here", hint
+        if claim.id in ids:
+            yield (*at, "id"), f"claim {claim.id!r} is listed twice", "Give each claim its own id."
+        ids.add(claim.id)
+        if claim.is_question and not claim.says.endswith("?"):
+            hint = "Write a question that is answered yes where its parts hold."
+            yield (*at, "says"), f"{claim.id} asks nothing", hint
+        for number, part in enumerate(claim.parts):
+            if part.full_name in [other.full_name for other in claim.parts[:number]]:
+                yield (*at, "parts", number, "name"), f"{claim.id} has two parts named {part.name!r}", "Rename one."
+            if part.format and part.format != ledger.formats[part.key]:
+                yield (*at, "parts", number, "format"), f"{part.key!r} has two formats", "Give it one, at one place."
+        for premise in claim.requires:
+            if "/" not in premise or claim.requires.count(premise) > 1:
+                hint = "Write ids of claims, each once, such as [he2025/kf1]."
+                yield (*at, "requires"), f"requires {premise!r}", hint
+    for key in sorted(ledger.uncompared & ledger.decisive):
+        hint = "Delete the tolerance: what decides is always compared."
+        yield ("values", key, "tolerance"), f"{key!r} decides a claim and is not compared", hint
+
+
+def _check_premises(ledgers: Sequence[Ledger]) -> None:
+    """Refuse premises that are no claims, and circles."""
+    claims = {claim.id: claim for ledger in ledgers for claim in ledger.claims}
+    for claim in claims.values():
+        for premise in claim.requires:
+            if premise not in claims:
+                hint = nearest(premise, claims) or "`iclbook claims` lists all claims."
+                raise _at_requires(ledgers, claim.id, f"{claim.id} requires {premise!r}, which is no claim", hint)
+    try:
+        TopologicalSorter({claim.id: claim.requires for claim in claims.values()}).prepare()
+    except CycleError as circle:
+        first, *others = reversed(circle.args[1])
+        way = f" by way of {', '.join(others[:-1])}" if len(others) > 1 else ""
+        hint = "Delete one of these premises: no argument runs in a circle."
+        raise _at_requires(ledgers, first, f"{first} requires itself{way}", hint) from None
+
+
+def _at_requires(ledgers: Sequence[Ledger], claim_id: str, problem: str, hint: str) -> UserError:
+    """An error at the claim's ``requires:``; the ledger is read again for its line."""
+    ledger = next(ledger for ledger in ledgers if ledger.paper == claim_id.partition("/")[0])
+    index = [claim.id for claim in ledger.claims].index(claim_id)
+    return at_line(ledger.path, line_of(compose(ledger.path), ("claims", index, "requires")), problem, hint)

@@ -19,11 +19,10 @@ from typing import Any
 from ..errors import UserError
 from ..files import reading
 from ..numbers import numbers
-from ..project import check_profile, find_root
+from ..project import cell_outputs, check_profile, find_root
 from ..reference_values import Value, load_reference, yardstick
 from ..statistics import Estimate
-from .ledger import Ledger
-from .reading import load_ledger
+from .ledger import Ledger, load_ledger
 from .render import closing_html, strip_html, table_text, verdict_html, verdict_text
 from .verdicts import Verdict, judge, verdict
 
@@ -53,18 +52,15 @@ class Record:
         Args:
             value: bool, int, float, str or a flat list of up to 64 numbers; numpy and torch scalars and vectors are converted.
             fmt: a format specification such as ``.1f`` or ``.0%``; three significant digits otherwise.
-
-        Raises:
-            UserError: another kind of value, a non-finite number, a bad format.
         """
         plain = _plain(key, value)
         try:
-            text = _text(plain, fmt)
+            if isinstance(plain, str):
+                return cls(key, plain, format(plain, fmt or ""))
+            return cls(key, plain, numbers(plain if isinstance(plain, list) else [plain], form=fmt))
         except ValueError as problem:
-            raise UserError(
-                f"{key}: format {fmt!r} does not fit {plain!r} ({problem})", "Use one such as '.2f'."
-            ) from None
-        return cls(key, plain, text)
+            what = f"{key}: format {fmt!r} does not fit {plain!r} ({problem})"
+            raise UserError(what, "Use one such as '.2f'.") from None
 
     def output(self) -> tuple[dict[str, str], dict[str, Any]]:
         """Data and metadata of the display output that carries this record."""
@@ -76,17 +72,13 @@ class Record:
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
-    """Every record of an executed notebook, in order.
-
-    Raises:
-        UserError: the notebook is missing, truncated or holds a damaged record.
-    """
+    """Every record of an executed notebook, in order; one that is missing, truncated or holds a damaged record is refused."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} is not there", f"Run `iclbook run {path.stem}` first.")
     with reading(path, f"Run `iclbook run {path.stem}` again."):
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        outputs = [output.get("data", {}) for cell in notebook["cells"] for output in cell.get("outputs", [])]
+        outputs = [output.get("data", {}) for output in cell_outputs(notebook)]
         records = [_carried(data) for data in outputs if VALUE_MIME in data]
     return {record.key: record for record in records}
 
@@ -128,12 +120,6 @@ def _plain(key: str, value: Any) -> Value:
     return items if several else items[0]
 
 
-def _text(value: Value, fmt: str | None) -> str:
-    if isinstance(value, str):
-        return value if fmt is None else format(value, fmt)
-    return numbers(value if isinstance(value, list) else [value], form=fmt)
-
-
 # -- the notebook's side: record a number, show a verdict, end with the counts -----------------------------------------
 
 
@@ -149,13 +135,6 @@ class Recorder:
         record.table()                           # counts, and the claims that no badge shows
 
     Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
-
-    Args:
-        paper: the paper's key, the name of its package ``papers/<key>``.
-        profile: the profile that this notebook runs at.
-
-    Raises:
-        UserError: unknown paper or profile, malformed ledger, damaged reference.
     """
 
     def __init__(self, paper: str, profile: str) -> None:
@@ -174,9 +153,6 @@ class Recorder:
             key: unique in the notebook; named by a part of a claim or listed under ``values`` in the ledger.
             value: bool, int, float, str or a flat list of up to 64 numbers (numpy and torch values are converted); of an
                 :class:`~iclbook.statistics.Estimate` the value, and its standard error under ``KEY_se``.
-
-        Raises:
-            UserError: unknown or repeated key, a value that cannot be recorded.
         """
         if isinstance(value, Estimate):
             self(f"{key}_se", value.error)
@@ -193,51 +169,29 @@ class Recorder:
             _display(*record.output())
 
     def all(self, values: Mapping[str, Any]) -> None:
-        """Record every value of a mapping from keys, as measurements return them.
-
-        Raises:
-            UserError: as for a single value.
-        """
+        """Record every value of a mapping from keys, as measurements return them."""
         for key, value in values.items():
             self(key, value)
 
     def verdict(self, claim_id: str) -> Verdict:
-        """Judge a claim by what was recorded so far and display its line.
-
-        Returns:
-            The verdict, for use in code; Jupyter does not echo it.
-
-        Raises:
-            UserError: no such claim in the ledger.
-        """
+        """Judge a claim by what was recorded so far and display its line; the verdict is returned for use in code, and Jupyter does not echo it."""
         return self._judge([claim_id])[0]
 
     def verdicts(self, *names: str) -> None:
-        """One strip with the lines of several claims, each named without the paper's key.
-
-        Raises:
-            UserError: as for a single one.
-        """
+        """One strip with the lines of several claims, each named without the paper's key."""
         self._judge([f"{self.ledger.paper}/{name}" for name in names])
 
     def _judge(self, claim_ids: Sequence[str]) -> list[Verdict]:
-        found, pages, texts = [], [], []
-        for claim_id in claim_ids:
-            claim = self.ledger.claim(claim_id)
-            result = verdict(claim, self.records, self.profile, yardstick(self.records, self.reference))
-            pages.append(verdict_html(claim, result, anchor=claim_id not in self._shown))
-            texts.append(verdict_text(claim, result))
-            found.append(result)
-            self._shown[claim_id] = result.word
-        self._show(strip_html(pages), "\n".join(texts))
+        by = yardstick(self.records, self.reference)
+        claims = [self.ledger.claim(claim_id) for claim_id in claim_ids]
+        found = [verdict(claim, self.records, self.profile, by) for claim in claims]
+        pages = [verdict_html(c, result, c.id not in self._shown) for c, result in zip(claims, found, strict=True)]
+        self._shown |= {claim.id: result.word for claim, result in zip(claims, found, strict=True)}
+        self._show(strip_html(pages), "\n".join(map(verdict_text, claims, found)))
         return found
 
     def table(self) -> None:
-        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table.
-
-        Raises:
-            UserError: a badge that was shown before all was recorded that decides it.
-        """
+        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table. A badge that was shown too early is refused."""
         found = judge(self.ledger, self.records, self.profile, self.reference)
         early = [claim_id for claim_id, word in self._shown.items() if found[claim_id].word != word]
         if early:
@@ -249,8 +203,9 @@ class Recorder:
     def _show(self, html: str, text: str) -> None:
         if _shell() is None:
             return
-        if not self._styled and not _headless():
-            html = f"<style>{_style_sheet()}</style>{html}"  # the built page links the sheet; a live notebook has no such link
+        sheet = find_root() / "book" / "assets" / "verdicts.css"
+        if not self._styled and not _headless() and sheet.is_file():  # a live notebook has no link to it as a page has
+            html = f"<style>{sheet.read_text(encoding='utf-8')}</style>{html}"
             self._styled = True
         _display({"text/html": html, "text/plain": text}, {})
 
@@ -273,8 +228,3 @@ def _display(data: dict[str, str], metadata: dict[str, Any]) -> None:
     from IPython.display import display
 
     display(data, raw=True, metadata=metadata)
-
-
-def _style_sheet() -> str:
-    sheet = find_root() / "book" / "assets" / "verdicts.css"
-    return sheet.read_text(encoding="utf-8") if sheet.is_file() else ""

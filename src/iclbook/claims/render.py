@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from ..formulas import html, plain
 from ..numbers import number
@@ -18,41 +18,21 @@ from .verdicts import PartResult, Verdict
 
 Row = tuple[Claim, Verdict]
 
-#: Symbol beside each word, and the CSS class of its colour.
-SYMBOLS = {
-    v.REPRODUCED: ("\u2714", "reproduced"),  # heavy check mark
-    v.REDUCED: ("\u2713", "reduced"),  # check mark
-    v.PARTLY: ("\u25d0", "partly"),  # half circle
-    v.NOT_REPRODUCED: ("\u2718", "not-reproduced"),  # heavy ballot x
-    v.INCONSISTENT: ("\u2260", "inconsistent"),  # not equal
-    v.TOO_CLOSE: ("\u2248", "too-close"),  # almost equal
-    v.OUT_OF_REACH: ("\u2298", "out-of-reach"),  # circled slash
-    v.NOT_YET_TESTED: ("\u2026", "untested"),  # ellipsis
-}
-#: Those of answers.
-SYMBOLS |= {
-    v.YES: SYMBOLS[v.REPRODUCED],
-    v.YES_REDUCED: SYMBOLS[v.REDUCED],
-    v.DEPENDS: SYMBOLS[v.PARTLY],
-    v.NO: SYMBOLS[v.NOT_REPRODUCED],
-    v.OPEN: SYMBOLS[v.NOT_YET_TESTED],
-}
-
-#: The words in sight on pages; the whole verdict stands in the fold and on the scoreboard.
-IN_SIGHT = {
-    v.REPRODUCED: "holds",
-    v.REDUCED: "holds",
-    v.PARTLY: "partly",
-    v.NOT_REPRODUCED: "fails",
-    v.INCONSISTENT: "fails",
-    v.TOO_CLOSE: "undecided",
-    v.OUT_OF_REACH: "untested",
-    v.NOT_YET_TESTED: "untested",
-    v.YES: "yes",
-    v.YES_REDUCED: "yes",
-    v.DEPENDS: "it depends",
-    v.NO: "no",
-    v.OPEN: "undecided",
+#: Of each word the symbol, the CSS class of its colour, and the words in sight on pages (the whole verdict stands in the fold and on the scoreboard).
+LOOKS = {
+    v.REPRODUCED: ("\u2714", "reproduced", "holds"),  # heavy check mark
+    v.REDUCED: ("\u2713", "reduced", "holds"),  # check mark
+    v.PARTLY: ("\u25d0", "partly", "partly"),  # half circle
+    v.NOT_REPRODUCED: ("\u2718", "not-reproduced", "fails"),  # heavy ballot x
+    v.INCONSISTENT: ("\u2260", "inconsistent", "fails"),  # not equal
+    v.TOO_CLOSE: ("\u2248", "too-close", "undecided"),  # almost equal
+    v.OUT_OF_REACH: ("\u2298", "out-of-reach", "untested"),  # circled slash
+    v.NOT_YET_TESTED: ("\u2026", "untested", "untested"),  # ellipsis
+    v.YES: ("\u2714", "reproduced", "yes"),
+    v.YES_REDUCED: ("\u2713", "reduced", "yes"),
+    v.DEPENDS: ("\u25d0", "partly", "it depends"),
+    v.NO: ("\u2718", "not-reproduced", "no"),
+    v.OPEN: ("\u2026", "untested", "undecided"),
 }
 
 #: Where the pages tell what a claim rests on: a chapter that runs does not know what came out in the others (:mod:`iclbook.book.ties`).
@@ -64,7 +44,7 @@ UNFOLDED = 3
 
 def badge(word: str, label: str = "") -> str:
     """Inline HTML of a verdict word, with more text if there is a label."""
-    symbol, name = SYMBOLS[word]
+    symbol, name, _ = LOOKS[word]
     return (
         f'<span class="iclbook-badge iclbook-badge-{name}">'
         f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{html(label or word)}</span>'
@@ -73,7 +53,7 @@ def badge(word: str, label: str = "") -> str:
 
 def mark(word: str) -> str:
     """The badge that stands in the text: the word in sight."""
-    return badge(word, IN_SIGHT[word])
+    return badge(word, LOOKS[word][2])
 
 
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
@@ -83,11 +63,9 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
         f'{mark(verdict.word)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span> '
         f'<span class="iclbook-says">{html(claim.says)}</span></span>'
     )
-    told = [f"<strong>{html(verdict.label)}</strong>"]
-    told += [
-        html(text) for text in (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark) if text
-    ]
-    note = f'<div class="iclbook-note">{". ".join(told)}{PLACE.format("doubt", claim.id)}</div>'
+    told = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
+    told = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, told)])
+    note = f'<div class="iclbook-note">{told}{PLACE.format("doubt", claim.id)}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     parts = f'<ul class="iclbook-parts">{items}</ul>' if items else ""
     return (
@@ -114,25 +92,19 @@ def _part_html(part: PartResult) -> str:
     reading = f' <span class="iclbook-reading">[{html(part.reading)}]</span>' if part.reading else ""
     return (
         f'<span class="iclbook-{word}">{mark} {word}</span> {html(part.name)}{reading}: '
-        f"<strong>{html(part.text)}</strong>, rule: {html(_rule(part))} "
+        f"<strong>{html(part.text)}</strong>, rule: {html(part.rule_text)} "
         f'<span class="iclbook-because">({html(part.because)}{"; late rule" if part.late else ""})</span>'
     )
 
 
-def _rule(part: PartResult) -> str:
-    """``below 0.2; margin: 12 times its uncertainty``."""
-    return "; ".join(text for text in (part.rule, part.margin_text) if text)
-
-
 def verdict_text(claim: Claim, verdict: Verdict) -> str:
     """The same in plain text."""
-    lines = [f"{SYMBOLS[verdict.word][0]} {verdict.label}: {claim.id} ({claim.where})"]
+    lines = [f"{LOOKS[verdict.word][0]} {verdict.label}: {claim.id} ({claim.where})"]
     if verdict.note:
         lines.append(f"    {verdict.note}")
     for part in verdict.parts:
-        reading = f" [{part.reading}]" if part.reading else ""
         word = "holds" if part.holds else "fails"
-        lines.append(f"    {word} {part.name}{reading}: {part.text}, rule: {_rule(part)}")
+        lines.append(f"    {word} {part.full_name}: {part.text}, rule: {part.rule_text}")
     return plain("\n".join(lines))
 
 
@@ -144,15 +116,14 @@ def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
 
 def counts_line(rows: Iterable[Row]) -> str:
     """``47 claims: 30 reproduced, 3 partly, ...; 12 questions: 8 yes, ...``; what does not occur is left out."""
-    rows = list(rows)
-    claims = _counted(counts(rows), "claim")
-    return f"{claims}; {_counted(counts(rows, True), 'question')}" if any(c.is_question for c, _ in rows) else claims
-
-
-def _counted(numbers: dict[str, int], what: str) -> str:
-    total = sum(numbers.values())
-    shown = ", ".join(f"{number(count)} {word}" for word, count in numbers.items() if count)
-    return f"{total} {what}{'' if total == 1 else 's'}" + (f": {shown}" if shown else "")
+    rows, told = list(rows), []
+    for questions, what in ((False, "claim"), (True, "question")):
+        numbers = counts(rows, questions)
+        total = sum(numbers.values())
+        shown = ", ".join(f"{number(count)} {word}" for word, count in numbers.items() if count)
+        if total or not questions:
+            told.append(f"{total} {what}{'' if total == 1 else 's'}{': ' if shown else ''}{shown}")
+    return "; ".join(told)
 
 
 def rules_line(rows: Sequence[Row]) -> str:
@@ -165,7 +136,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     margins = [
         (part.margin, claim.id)
         for claim, verdict in rows
-        if verdict.word not in (v.TOO_CLOSE, v.OUT_OF_REACH, v.NOT_YET_TESTED, v.OPEN)
+        if verdict.word not in (v.TOO_CLOSE, *v.SILENT)
         for part in verdict.parts
         if part.sampled and part.margin is not None and part.margin > 1
     ]
@@ -175,15 +146,9 @@ def rules_line(rows: Sequence[Row]) -> str:
     return " ".join(lines)
 
 
-def closing_html(rows: Sequence[Row], shown: Iterable[str] = ()) -> str:
-    """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page.
-
-    Args:
-        rows: claims with their verdicts.
-        shown: ids of claims whose badge stands on the page.
-    """
+def closing_html(rows: Sequence[Row], shown: Container[str]) -> str:
+    """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page (``shown`` are ids of the others)."""
     line = html(f"{counts_line(rows)}. {rules_line(rows)}")
-    shown = set(shown)
     others = [verdict_html(claim, verdict) for claim, verdict in rows if claim.id not in shown]
     if others:
         count = f"{len(others)} claim{'s' * (len(others) > 1)} with no place in the text"
@@ -197,10 +162,9 @@ def table_text(rows: Sequence[Row], width: int = 100) -> str:
     longest_word = max((len(verdict.word) for _, verdict in rows), default=0)
     lines = []
     for claim, verdict in rows:
-        symbol = SYMBOLS[verdict.word][0]
+        symbol = LOOKS[verdict.word][0]
         tail = verdict.note or "; ".join(f"{part.name} {part.text}" for part in verdict.parts) or claim.where
-        tail = plain(tail)
-        line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {tail}"
+        line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {plain(tail)}"
         lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "\u2026")
     lines.append(counts_line(rows))
     return "\n".join(lines)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..draw import outputs
 from ..project import check_profile, find_root
 from ..reference_values import load_reference, reference_path
 from . import render
-from .ledger import Ledger
-from .reading import all_ledgers
+from .ledger import Ledger, all_ledgers
 from .records import Record, read_records
 from .verdicts import judge
 
@@ -32,35 +32,24 @@ class Board:
 
 
 def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> Board:
-    """The board of one ledger.
-
-    Raises:
-        UserError: unknown profile, damaged executed copy or reference.
-    """
+    """The board of one ledger."""
     root = root or find_root()
     name = ledger.chapter_name
     path = outputs(root) / "executed" / check_profile(profile) / f"{name}.ipynb"
     # these change whenever a file is written anew; every page that is built asks for all boards
     files = [file.stat() for file in (path, reference_path(name, profile, root, draw=0)) if file.is_file()]
-    key = id(ledger), path, *((file.st_ino, file.st_size, file.st_mtime_ns) for file in files)
-    if key not in _boards:
-        records = read_records(path) if path.is_file() else {}
-        verdicts = judge(ledger, records, profile, load_reference(name, profile, root))
-        rows = tuple((claim, verdicts[claim.id]) for claim in ledger.claims)
-        _boards[key] = Board(ledger, rows, path.is_file(), records)
-    return _boards[key]
+    return _board(ledger, path, profile, root, tuple((file.st_ino, file.st_size, file.st_mtime_ns) for file in files))
 
 
-#: Boards by what they were made from. They hold their ledgers, so that no other ledger has the same id.
-_boards: dict[tuple, Board] = {}
+@lru_cache(maxsize=256)
+def _board(ledger: Ledger, path: Path, profile: str, root: Path, files: tuple) -> Board:
+    records = read_records(path) if path.is_file() else {}
+    verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
+    return Board(ledger, tuple((claim, verdicts[claim.id]) for claim in ledger.claims), path.is_file(), records)
 
 
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
-    """One board for each ledger.
-
-    Raises:
-        UserError: as ``board``; malformed ledger.
-    """
+    """One board for each ledger."""
     root = root or find_root()
     return [board(ledger, profile, root) for ledger in all_ledgers(root)]
 

@@ -27,26 +27,12 @@ INCONSISTENT = "inconsistent"
 TOO_CLOSE = "too close to call"
 OUT_OF_REACH = "out of reach"
 NOT_YET_TESTED = "not yet tested"
-
 #: Every verdict of a claim, in the order in which the scoreboard counts them.
 WORDS = (REPRODUCED, REDUCED, PARTLY, NOT_REPRODUCED, INCONSISTENT, TOO_CLOSE, OUT_OF_REACH, NOT_YET_TESTED)
 
-YES = "yes"
-YES_REDUCED = "yes (reduced)"
-DEPENDS = "it depends"
-NO = "no"
-OPEN = "open"
+YES, YES_REDUCED, DEPENDS, NO, OPEN = "yes", "yes (reduced)", "it depends", "no", "open"
 #: What our own questions are answered where a claim would have that verdict.
-ANSWERS = {
-    REPRODUCED: YES,
-    REDUCED: YES_REDUCED,
-    PARTLY: NO,
-    NOT_REPRODUCED: NO,
-    INCONSISTENT: NO,
-    TOO_CLOSE: TOO_CLOSE,
-    OUT_OF_REACH: OUT_OF_REACH,
-    NOT_YET_TESTED: OPEN,
-}
+ANSWERS = dict(zip(WORDS, (YES, YES_REDUCED, NO, NO, NO, TOO_CLOSE, OUT_OF_REACH, OPEN), strict=True))
 #: Words that say nothing of what was measured, so that nothing measured elsewhere contradicts them, nor they it.
 SILENT = (OUT_OF_REACH, NOT_YET_TESTED, OPEN)
 #: Every answer, in the scoreboard's order.
@@ -61,38 +47,39 @@ ERRORS = 2.0
 AMPLE = 1000
 
 
-@dataclass(frozen=True)
-class PartResult:
-    """A measured value against its rule.
+@dataclass(frozen=True, kw_only=True)
+class PartResult(Part):
+    """A part with its measured value against its rule.
 
     Attributes:
+        text: the measured value.
+        bound: the rule in words.
         margin: distance from coming out the other way in units of the uncertainty (:func:`margin`); None where it is not known.
-        sampled: whether the uncertainty holds a standard error, or only what rounding does.
-        late: whether the rule was written or changed after a first run.
-        printed: whether it is judged on the paper's own printed values.
         control: what the rule must not pass, in words; empty without one.
         blind: whether the rule passes it all the same.
     """
 
-    name: str
-    key: str
-    value: Value
     text: str
-    rule: str
+    bound: str
     holds: bool
-    because: str
-    reading: str | None = None
-    margin: float | None = None
-    sampled: bool = False
-    late: bool = False
-    printed: bool = False
-    control: str = ""
-    blind: bool = False
+    margin: float | None
+    control: str
+    blind: bool
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the uncertainty holds a standard error, or only what rounding does."""
+        return self.error is not None
 
     @property
     def close(self) -> bool:
         """Whether a repetition may come out the other way, or the part holds by a rule that passes what it must refuse."""
         return (self.margin is not None and self.margin <= 1) or (self.blind and self.holds)
+
+    @property
+    def rule_text(self) -> str:
+        """``below 0.2; margin: 12 times its uncertainty``."""
+        return _joined(self.bound, self.margin_text)
 
     @property
     def margin_text(self) -> str:
@@ -108,7 +95,7 @@ class PartResult:
             phrase = f"margin: over {number(AMPLE)} times {what}"
         else:
             phrase = f"margin: {number(self.margin, 2)} times {what}"
-        return "; ".join(filter(None, (phrase, self.control)))
+        return _joined(phrase, self.control)
 
 
 @dataclass(frozen=True)
@@ -144,7 +131,7 @@ class Verdict:
     @property
     def note(self) -> str:
         """The reason in one line; may be empty."""
-        return "; ".join(text for text in (self.sides, self.remark) if text)
+        return _joined(self.sides, self.remark)
 
     def _ipython_display_(self) -> None:
         """Nothing: ``Recorder.verdict`` has already shown the badge."""
@@ -153,14 +140,7 @@ class Verdict:
 def judge(
     ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
 ) -> dict[str, Verdict]:
-    """Every claim's verdict, by id.
-
-    Args:
-        reference: the chapter's at this profile, with the spread of its values; None where there is none yet.
-
-    Raises:
-        UserError: as ``verdict``.
-    """
+    """Every claim's verdict, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
     by = yardstick(records, reference)
     return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
@@ -171,17 +151,10 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yards
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
     measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*, and so is one to which another draw of everything
-    random gave another word by the same rules.
-
-    Args:
-        by: what margins are measured with; without it they are not known.
-
-    Raises:
-        UserError: unknown profile; a rule that does not fit the kind of value recorded; a value, bound or error that is not finite.
+    come out, it is *too close to call*, and so is one to which another draw of everything random gave another word by the same rules. Without a yardstick margins
+    are not known.
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
-    at_least(profile, claim.decides)
     by = by or Yardstick()
     results, missing = _measure(claim, records, by)
     if claim.out_of_reach is not None and not claim.is_probed(records):
@@ -193,37 +166,28 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yards
         return Verdict(words[NOT_YET_TESTED], "not recorded: " + ", ".join(missing), results)
     found = _judge(claim, results, profile)
     # A part more that holds never makes a word worse, so what happens in between need not be tried.
-    ways = (_with_close(results, holds) for holds in (True, False))
+    ways = (tuple(replace(p, holds=holds) if p.close else p for p in results) for holds in (True, False))
     if all(_judge(claim, way, profile).word == found.word for way in ways):
         drawn = [word for word, rules in by.redrawn.get(claim.id, ()) if rules == claim.rules_digest]
         others = [word for word in drawn if word not in (found.word, *SILENT)]
         if not others or found.word in SILENT:
             return found
-        told = [f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark]
-        remark = "; ".join(text for text in told if text)
+        remark = _joined(f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark)
         return replace(found, word=words[TOO_CLOSE], remark=remark)
-    close = [f"{_named(part)} ({part.text}, rule: {part.rule}; {part.margin_text})" for part in results if part.close]
-    remarks = [f"does not decide: {', '.join(close)}", f"as measured: {found.word}"]
-    if found.remark:
-        remarks.append(found.remark)
-    return Verdict(words[TOO_CLOSE], "; ".join(remarks), results, found.reading)
+    close = [f"{part.full_name} ({part.text}, rule: {part.rule_text})" for part in results if part.close]
+    remark = _joined(f"does not decide: {', '.join(close)}", f"as measured: {found.word}", found.remark)
+    return Verdict(words[TOO_CLOSE], remark, results, found.reading)
 
 
-def _with_close(results: tuple[PartResult, ...], holds: bool) -> tuple[PartResult, ...]:
-    """The parts with every close one coming out one way."""
-    return tuple(replace(part, holds=holds) if part.close else part for part in results)
-
-
-def _named(part: PartResult) -> str:
-    return part.name if part.reading is None else f"{part.name} [{part.reading}]"
+def _joined(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 def _judge(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
     """The verdict or answer from which parts hold. An answer that another reading would change depends."""
     found = _claimed(claim, results, profile)
-    if not claim.is_question:
-        return found
-    return replace(found, word=DEPENDS if found.in_one_reading else ANSWERS[found.word])
+    answer = DEPENDS if found.in_one_reading else ANSWERS[found.word]
+    return replace(found, word=answer) if claim.is_question else found
 
 
 def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
@@ -268,29 +232,32 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tupl
         missing += [key for key in absent if key not in missing]
         if absent:
             continue
-        for key in part.keys:
-            _require_finite(claim, part, key, values[key])
         try:
-            results.append(_result(part, records[part.key], values, by))
+            text, value = records[part.key].text, values[part.key]
+            control, blind = _control(part, value, values, by)
+            found = PartResult(
+                **vars(part),
+                text=text if len(text) <= 80 else text[:60].rsplit(", ", 1)[0] + ", \u2026",
+                bound=part.rule.describe(values),
+                holds=part.rule.check(value, values),
+                margin=margin(part, values, by),
+                control=control,
+                blind=blind,
+            )
+            results.append(found)
         except (TypeError, ValueError) as problem:
             named = f"{part.key!r} with error {part.error!r}" if part.error else repr(part.key)
-            raise UserError(
-                f"{claim.id}, part {part.name!r}: rule {part.rule.text!r} does not fit what {named} recorded ({problem})",
-                "Change the rule in the ledger or the value that the notebook records.",
-            ) from None
+            what = f"rule {part.rule.text!r} does not fit what {named} recorded ({problem})"
+            hint = "Change the rule in the ledger or the value that the notebook records."
+            raise UserError(f"{claim.id}, part {part.name!r}: {what}", hint) from None
     return tuple(results), missing
 
 
 def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | None:
     """Distance of a part from coming out the other way, in units of its uncertainty ``tolerance + 2 error`` (:data:`ERRORS`).
 
-    A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold.
-
-    Args:
-        values: what was recorded; holds every key of the part.
-
-    Returns:
-        0 or more; infinite where nothing that may be off can change the outcome; None where a tolerance is not known.
+    A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold. The margin is infinite where
+    nothing that may be off can change the outcome, and None where a tolerance is not known.
     """
     if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
         return None
@@ -302,11 +269,7 @@ def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | No
 
 
 def _uncertainty(rounding: Value, error: Value) -> Value:
-    """``tolerance + 2 error``; either may be a list.
-
-    Raises:
-        ValueError: lists of different length, a negative error.
-    """
+    """``tolerance + 2 error``; either may be a list, both of one length."""
     if not isinstance(rounding, list) and not isinstance(error, list):
         if isinstance(error, bool | str) or error < 0:
             raise ValueError(f"{error!r} is not a standard error")
@@ -316,68 +279,28 @@ def _uncertainty(rounding: Value, error: Value) -> Value:
     return [_uncertainty(*pair) for pair in zip(*columns, strict=True)]
 
 
-def _require_finite(claim: Claim, part: Part, key: str, value: Value) -> None:
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, float) and not math.isfinite(item):
-            raise UserError(
-                f"{claim.id}, part {part.name!r}: {key!r} is {item}, which no rule can judge",
-                "Find the run that diverged; if diverging is the finding, record how many runs did.",
-            )
-
-
-def _blind(part: Part, value: Value, values: Mapping[str, Value], by: Yardstick) -> bool:
-    """Whether the rule passes what it must refuse: as a whole where the part's value is a list, any of it where the value is one number.
+def _control(part: Part, value: Value, values: Mapping[str, Value], by: Yardstick) -> tuple[str, bool]:
+    """What the rule must not pass, in words, and whether it passes: as a whole where the part's value is a list, any of it where the value is one number.
 
     Judged at the reference's values, as margins are, so that all runs that agree with it have one answer.
     """
     if part.refuses is None:
-        return False
-    values = {key: by.values.get(key, values[key]) for key in part.keys}
-    control = part.refuses.value(values)
-    if isinstance(control, list) and not isinstance(value, list):
-        return any(part.rule.check(item, values) for item in control)
-    return part.rule.check(control, values)
-
-
-def _control_text(part: Part, blind: bool, values: Mapping[str, Value]) -> str:
-    """``control 1.97 (KEY) fails it``, or that it passes as well; empty without a control."""
-    if part.refuses is None:
-        return ""
-    control = f"control {part.refuses.named(values)}"
-    return f"{control} passes as well, so it decides nothing" if blind else f"{control} fails it"
-
-
-def _result(part: Part, record: Record, values: Mapping[str, Value], by: Yardstick) -> PartResult:
-    blind = _blind(part, record.value, values, by)
-    return PartResult(
-        name=part.name,
-        key=part.key,
-        value=record.value,
-        text=record.text if len(record.text) <= 80 else record.text[:60].rsplit(", ", 1)[0] + ", \u2026",
-        rule=part.rule.describe(values),
-        holds=part.rule.check(record.value, values),
-        because=part.because,
-        reading=part.reading,
-        margin=margin(part, values, by),
-        sampled=part.error is not None,
-        late=part.late,
-        printed=part.printed,
-        control=_control_text(part, blind, values),
-        blind=blind,
-    )
+        return "", False
+    at = {key: by.values.get(key, values[key]) for key in part.keys}
+    control = part.refuses.value(at)
+    one_of = control if isinstance(control, list) and not isinstance(value, list) else [control]
+    blind = any(part.rule.check(item, at) for item in one_of)
+    told = "passes as well, so it decides nothing" if blind else "fails it"
+    return f"control {part.refuses.named(values)} {told}", blind
 
 
 def _best_reading(results: tuple[PartResult, ...]) -> str | None:
     """The reading with the largest share of its own parts holding; the first one listed wins a tie."""
-    readings = list(dict.fromkeys(part.reading for part in results if part.reading is not None))
-    if not readings:
-        return None
-
-    def share(reading: str) -> float:
-        own = [part.holds for part in results if part.reading == reading]
-        return sum(own) / len(own)
-
-    return max(readings, key=share)
+    holds: dict[str, list[bool]] = {}
+    for part in results:
+        if part.reading is not None:
+            holds.setdefault(part.reading, []).append(part.holds)
+    return max(holds, key=lambda reading: sum(holds[reading]) / len(holds[reading]), default=None)
 
 
 #: A claim's line names so many parts of a side; the others unfold with the rest.
@@ -386,10 +309,10 @@ LISTED = 4
 
 def _sides(parts: tuple[PartResult, ...] | list[PartResult]) -> str:
     """``holds: ...; fails: ...`` with the measured value and the bound of every failing part."""
-    holding = [_named(part) for part in parts if part.holds]
+    holding = [part.full_name for part in parts if part.holds]
     if len(parts) > LISTED:
         holding = [f"{len(holding)} of {len(parts)} parts"] if holding else []
-    failing = [f"{_named(part)} ({part.text}, rule: {part.rule})" for part in parts if not part.holds]
+    failing = [f"{part.full_name} ({part.text}, rule: {part.bound})" for part in parts if not part.holds]
     if len(failing) > LISTED:
         failing = [*failing[:LISTED], f"and {len(failing) - LISTED} more"]
     sides = [f"{word}: {', '.join(names)}" for word, names in (("holds", holding), ("fails", failing)) if names]

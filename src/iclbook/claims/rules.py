@@ -1,0 +1,225 @@
+"""Rules, which decide each part of a claim. Their grammar has no expressions, and nothing is evaluated:
+
+    true | false                 a truth value
+    > A   >= A   < A   <= A      an ordering
+    == A                         equality; A may also be a text in quotes
+    within T of A                abs(value - A) <= T; T may be a percentage of abs(A), as in ``within 5% of 0.13``
+    in [A, B]                    A <= value <= B
+
+``A``, ``B`` and ``T`` are numbers, or ``key:NAME`` for the value recorded under another key; the ledger's reader has put the number in the place of
+``printed:NAME``. A recorded list satisfies a rule only if every one of its elements does; against another recorded list of the same length the comparison is
+element by element.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..numbers import number
+from ..reference_values import ROUNDING, Value
+
+GRAMMAR = (
+    'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
+    "where A, B and T are numbers, key:NAME or printed:NAME."
+)
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_TERM = rf"({_NUMBER}|key:[^\s,\[\]]+)"
+_TEXT = re.compile(r"==\s*(?:\"([^\"]*)\"|'([^']*)')")
+#: Pattern of each kind of rule, with one group for each term.
+_FORMS = {
+    "order": re.compile(rf"(?:>=|<=|==|>|<)\s*{_TERM}"),
+    "within": re.compile(rf"within\s+{_TERM}(?:\s*%)?\s+of\s+{_TERM}"),
+    "in": re.compile(rf"in\s*\[\s*{_TERM}\s*,\s*{_TERM}\s*\]"),
+}
+_ORDERS: dict[str, tuple[Callable[[float, float], bool], str]] = {
+    ">": (operator.gt, "above"),
+    ">=": (operator.ge, "at least"),
+    "<": (operator.lt, "below"),
+    "<=": (operator.le, "at most"),
+    "==": (operator.eq, "equal to"),
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number, or the key of another record."""
+
+    number: float | None = None
+    key: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Term:
+        """Read a number or ``key:NAME``; anything else is a ValueError."""
+        if text.startswith("key:"):
+            return cls(key=text[4:])
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError(f"{text} is not a finite number")
+        return cls(number=number)
+
+    def value(self, records: Mapping[str, Value]) -> Value:
+        return self.number if self.key is None else records[self.key]
+
+    def named(self, records: Mapping[str, Value]) -> str:
+        """The number, or the recorded value with its key."""
+        if self.key is None:
+            return number(self.number, 12)
+        value = records.get(self.key)
+        if value is None or isinstance(value, list):
+            return self.key
+        return f"{value if isinstance(value, str) else number(value, 4)} ({self.key})"
+
+
+class Distance(NamedTuple):
+    """One condition of a rule: whether it holds, and its margin, the distance to the bound over the uncertainties of both sides together. Below 1 the
+    condition could come out the other way; the margin is infinite where no uncertainty can change it."""
+
+    holds: bool
+    margin: float
+
+    @classmethod
+    def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> Distance:
+        """From the gap between the ``values`` of the sides, whose uncertainties are ``doubts``. A value at its bound decides if all sides are the same on
+        every machine, as a count is."""
+        steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))
+        doubt = sum(doubts)
+        return cls(holds, math.inf if doubt == 0 or (gap == 0 and steady) else abs(gap) / doubt)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One parsed rule.
+
+    Attributes:
+        text: the rule as written in the ledger.
+        kind: ``order``, ``text``, ``within``, ``in`` or ``truth``.
+        word: the text or truth value that is wanted, or the ordering's symbol.
+    """
+
+    text: str
+    kind: str
+    word: str = ""
+    terms: tuple[Term, ...] = ()
+    percent: bool = False
+
+    def references(self) -> tuple[str, ...]:
+        """The other records that the rule compares with."""
+        return tuple(term.key for term in self.terms if term.key is not None)
+
+    def describe(self, records: Mapping[str, Value] | None = None) -> str:
+        """The rule in words; with ``records``, references are shown with their measured value."""
+        names = [term.named(records or {}) for term in self.terms]
+        match self.kind:
+            case "truth":
+                return "yes" if self.word == "true" else "no"
+            case "text":
+                return f"equal to '{self.word}'"
+            case "within":
+                return f"within {names[0]}{'%' if self.percent else ''} of {names[1]}"
+            case "in":
+                return f"from {names[0]} to {names[1]}"
+        return f"{_ORDERS[self.word][1]} {names[0]}"
+
+    def check(self, value: Value, records: Mapping[str, Value]) -> bool:
+        """Whether ``value``, or every element of a list, satisfies the rule, beside the ``records`` that it names; what cannot be compared is a TypeError."""
+        return all(item.holds for item in self.distances(value, records, None, {}))
+
+    def distances(
+        self, value: Value, records: Mapping[str, Value], doubt: Value | None, doubts: Mapping[str, Value]
+    ) -> list[Distance]:
+        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold. An interval makes two conditions
+        of each element of a list, the other rules one.
+
+        Args:
+            doubt: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.
+            doubts: the same for the records that the rule names.
+        """
+        if self.kind in ("truth", "text"):
+            items = _items(value)
+            if self.kind == "truth" and not all(isinstance(item, bool) for item in items):
+                raise TypeError(f"a truth value is needed, not {value!r}")
+            wanted = self.word == "true" if self.kind == "truth" else self.word
+            off = _items(0.0 if doubt is None else doubt)
+            off = off * len(items) if len(off) == 1 else off
+            return [Distance(i == wanted, 0.0 if o else math.inf) for i, o in zip(items, off, strict=True)]
+        rows = _rows(value, [term.value(records) for term in self.terms])
+        terms = [0.0 if term.key is None else doubts.get(term.key, 0.0) for term in self.terms]
+        off = _rows(0.0 if doubt is None else doubt, terms, len(rows))
+        return [distance for pair in zip(rows, off, strict=True) for distance in self._distances(*pair)]
+
+    def _distances(self, row: tuple[float, ...], off: tuple[float, ...]) -> list[Distance]:
+        value, *terms = row
+        if self.kind == "order":
+            return [Distance.make(_ORDERS[self.word][0](value, terms[0]), value - terms[0], row, off)]
+        if self.kind == "in":
+            low, high = terms
+            return [
+                Distance.make(low <= value, value - low, (value, low), off[:2]),
+                Distance.make(value <= high, high - value, (value, high), (off[0], off[2])),
+            ]
+        width, centre = terms
+        widths = off[1]
+        if self.percent:
+            width, widths = width * abs(centre) / 100, (off[1] * abs(centre) + abs(width) * off[2]) / 100
+        holds = abs(value - centre) <= width
+        return [Distance.make(holds, width - abs(value - centre), row, (off[0], widths, off[2]))]
+
+
+def parse_rule(text: str | bool) -> Rule:
+    """Read a rule; YAML's unquoted ``true`` and ``false`` arrive as truth values and are accepted. What is not in the grammar is a ValueError."""
+    text = str(text).lower() if isinstance(text, bool) else text
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a rule")
+    text = text.strip()
+    if text in ("true", "false"):
+        return Rule(text, "truth", text)
+    if match := _TEXT.fullmatch(text):
+        return Rule(text, "text", match[1] if match[1] is not None else match[2])
+    for kind, form in _FORMS.items():
+        if match := form.fullmatch(text):
+            terms = tuple(map(Term.parse, match.groups()))
+            first, last = terms[0].number, terms[-1].number
+            if kind == "within" and first is not None and first < 0:
+                raise ValueError(f"{text!r} has a negative width")
+            if kind == "in" and None not in (first, last) and first > last:
+                raise ValueError(f"{text!r} is an empty interval")
+            return Rule(text, kind, re.match("[<>=]*", text)[0], terms, "%" in text)
+    raise ValueError(f"{text!r} is not a rule")
+
+
+def with_printed(text: Any, ledger: Mapping[str, Any]) -> Any:
+    """A rule with the number for each ``printed:NAME`` of the ledger as it stands in its file."""
+
+    def number(match: re.Match) -> str:
+        named = ledger.get("printed")
+        value = named.get(match[1]) if isinstance(named, dict) else None
+        if value is None or isinstance(value, list):
+            raise ValueError(f"printed: has no single number {match[1]!r}")
+        return repr(value)
+
+    return re.sub(r"printed:([^\s,\[\]]+)", number, text) if isinstance(text, str) else text
+
+
+def _items(value: Value) -> list:
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise TypeError("an empty list satisfies nothing")
+    return items
+
+
+def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[float, ...]]:
+    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element."""
+    columns = [_items(column) for column in (value, *operands)]
+    length = max(least, *(len(column) for column in columns))
+    for column in columns:
+        if len(column) not in (1, length):
+            raise TypeError(f"lists of {len(column)} and {length} numbers cannot be compared")
+        for item in column:
+            if isinstance(item, bool) or not isinstance(item, int | float):
+                raise TypeError(f"a number is needed, not {item!r}")
+    return [tuple(column[i if len(column) > 1 else 0] for column in columns) for i in range(length)]
