@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(1200)]
 ASSETS = Path(__file__).resolve().parents[1] / "book" / "assets"
 
 MOST = 3_000_000  # bytes of a page's first view, all that it loads included
+FRAMES = 4_000_000  # bytes of all frames of a page's sliders, in base64
 SOONEST = 1000  # milliseconds until something is painted
 
 
@@ -47,6 +48,12 @@ def test_no_page_is_heavy_or_slow(browser, book):
             slow[page.name] = round(paint)
     assert heavy == {}
     assert slow == {}
+
+
+def test_no_page_has_too_many_frames_of_sliders(book):
+    heavy = {path.name: path.stat().st_size for path in (book / "_figures").glob("*-sliders.js")}
+    assert heavy
+    assert max(heavy.values()) < FRAMES
 
 
 def test_the_measure_counts_what_a_page_loads(browser, tmp_path):
