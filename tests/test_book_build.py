@@ -14,7 +14,6 @@ from iclbook.book import pages
 from iclbook.book.build import build
 from iclbook.errors import UserError
 from iclbook.inputs import executed_path
-from iclbook.project import SLIDERS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("minibook")]
@@ -122,11 +121,10 @@ def test_new_prose_needs_no_run(built: Path, capfd: pytest.CaptureFixture[str]) 
         assert [c for c in json.loads(copy.read_text())["cells"] if c["cell_type"] == "code"] == [
             c for c in ran["cells"] if c["cell_type"] == "code"
         ], "what ran stays as it ran"
-        before = copy.read_bytes()
         notebook.write_text(source.replace("# Some mathematics", "# Other words, {glue:text}`tiny/frame`"))
-        with pytest.raises(UserError, match=r"injects 'tiny/frame', .* Did you mean 'tiny/frames'\?"):
+        with pytest.raises(UserError, match="the book was not built"):
             build("smoke")
-        assert copy.read_bytes() == before
+        assert "tiny/frame" in capfd.readouterr().err
     finally:
         notebook.write_text(source)
         build("smoke")
@@ -183,26 +181,6 @@ def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, r
     (problem,) = pages.problems(tmp_path)
     assert problem.startswith("book/page.html: ")
     assert says in problem
-
-
-def test_a_build_refuses_a_page_without_its_sliders(built: Path) -> None:
-    copy, html = executed_path("tiny", "smoke"), built / "_build" / "html"
-    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "of-no-widget"}}
-    shown = json.loads(copy.read_text())
-    (widget,) = [
-        output
-        for cell in shown["cells"]
-        for output in cell.get("outputs", [])
-        if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
-    ]
-    widget["metadata"] = {SLIDERS: {"title": "Waves"}}
-    there, lost = built / "there.json", built / "lost.json"
-    there.write_text(json.dumps(shown))
-    assert pages.missing(html, {"notebooks/tiny": there}) == []
-    widget["data"] = view
-    lost.write_text(json.dumps(shown))
-    assert pages.missing(html, {"notebooks/tiny": lost}) == ["notebooks/tiny.html lacks the slider 'Waves'"]
-    assert pages.missing(html, {"notebooks/tiny": copy}) == []
 
 
 @pytest.mark.parametrize("folder", ["book/assets", "tests/vendor"])

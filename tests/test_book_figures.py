@@ -1,31 +1,40 @@
 """Pictures of cells become numbered figures; the italic beginning of the text after them is the caption."""
 
 import json
-from types import SimpleNamespace
+from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from docutils.utils import new_document
 
+from iclbook.book import figures
 from iclbook.book.figures import NumberedFigures
-from iclbook.project import MODEL_FIGURE, SLIDERS, VIEW
+from iclbook.project import MODEL, MODEL_FIGURE, SLIDERS, VIEW
+
+#: A picture as an executed copy keeps it, under the name of the file that is made of it.
+PICTURE = {"csv": "a\n1\n", "origin": None}
 
 
 def cell(*outputs: nodes.Node) -> nodes.container:
     return nodes.container("", nodes.container("", *outputs, classes=["cell_output"]), classes=["cell"])
 
 
-def picture() -> nodes.image:
-    return nodes.image(uri="a.png", alt="a wave")
+def picture(name: str = "a") -> nodes.image:
+    return nodes.image(uri=f"{name}.png", alt="a wave")
 
 
 def text(*children: nodes.Node) -> nodes.paragraph:
     return nodes.paragraph("", "", *children)
 
 
-def page(*children: nodes.Node) -> nodes.document:
+def page(
+    folder: Path, kept: dict[str, Any], *children: nodes.Node, frames: dict[str, Any] | None = None
+) -> nodes.document:
+    """The numbered page of a chapter whose executed copy keeps these figures."""
     document = new_document("page")
     document += nodes.section("", *children)
-    NumberedFigures(document).apply()
+    turn = NumberedFigures(document)
+    turn.number(kept, frames or {}, "notebooks/waves", folder)
     return document
 
 
@@ -33,9 +42,10 @@ def captions(document: nodes.document) -> list[str]:
     return [node.astext() for node in document.findall(nodes.caption)]
 
 
-def test_a_caption_moves_below_its_picture_and_the_text_stays():
+def test_a_caption_moves_below_its_picture_and_the_text_stays(tmp_path):
     verdict = nodes.raw("", "<div></div>", format="html")
-    document = page(cell(picture(), verdict), text(nodes.emphasis("", "Two waves."), nodes.Text(" They meet.")))
+    after = text(nodes.emphasis("", "Two waves."), nodes.Text(" They meet."))
+    document = page(tmp_path, {"a": PICTURE}, cell(picture(), verdict), after)
     (figure,) = document.findall(nodes.figure)
     assert captions(document) == ["Figure 1. Two waves."]
     assert isinstance(figure.parent.children[1], nodes.raw), "the verdict stands below the caption"
@@ -44,47 +54,57 @@ def test_a_caption_moves_below_its_picture_and_the_text_stays():
     assert figure[0]["loading"] == "lazy"
 
 
-def test_a_model_in_the_page_is_numbered_among_the_pictures():
+def test_a_model_in_the_page_is_numbered_among_the_pictures(tmp_path):
     markup = f"{MODEL_FIGURE} data-model='race'><p>x</p><figcaption>Drag.</figcaption><script>1</script></figure>"
-    document = page(
-        cell(picture()),
-        cell(nodes.raw("", markup, format="html")),
-        cell(picture()),
-        nodes.raw("", markup, format="html"),
-    )
+    kept = {"a": PICTURE, "race": {"origin": None}, "b": PICTURE}
+    model = nodes.raw("", markup, format="html")
+    document = page(tmp_path, kept, cell(picture()), cell(model), cell(picture("b")))
     assert captions(document) == ["Figure 1. ", "Figure 3. "]
-    inside, outside = (raw.astext() for raw in document.findall(nodes.raw))
+    inside = next(raw.astext() for raw in document.findall(nodes.raw) if "race" in raw.astext())
     assert inside.startswith('<figure id="figure-2" class="iclbook-model"')
     assert '<figcaption><span class="caption-number">Figure 2. </span>Drag.</figcaption><script>' in inside
-    assert outside == markup, "a page that borrows a chapter's model does not count its figures"
 
 
-def test_a_slider_has_its_number_its_words_and_its_files(tmp_path, monkeypatch):
+def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
     view = json.dumps({"version_major": 2, "model_id": "abc"})
     slider = nodes.raw("", f'<script type="{VIEW}">{view}</script>', format="html")
     unknown = nodes.raw("", f'<script type="{VIEW}">{view.replace("abc", "xyz")}</script>', format="html")
-    kept = {
+    about = {
         "title": "Waves",
         "description": "Move it.",
         "csv": "a\n1\n",
         "numbers": "Numbers of all frames",
         "origin": None,
+        "start": [1],
+        "frames": {"1": "sha"},
+        "sliders": [{"label": "heads", "labels": ["one", "two"]}],
     }
-    output = {"metadata": {SLIDERS: kept}, "data": {VIEW: {"model_id": "abc"}}}
-    document = new_document("page")
-    document += nodes.section(
-        "", cell(picture()), cell(slider), cell(unknown), cell(picture()), text(nodes.emphasis("", "Last."))
-    )
-    turn = NumberedFigures(document)
-    monkeypatch.setattr(NumberedFigures, "app", SimpleNamespace(outdir=str(tmp_path)))
-    turn._executed = lambda: ("notebooks/waves", {"cells": [{"outputs": [output]}], "metadata": {}})
-    turn.run()
+    kept, frames = {"a": PICTURE, "abc": about, "b": PICTURE}, {"sha": (b"PNG", "two waves", 700, 300)}
+    last = (cell(picture("b")), text(nodes.emphasis("", "Last.")))
+    document = page(tmp_path, kept, cell(picture()), cell(slider), cell(unknown), *last, frames=frames)
     assert captions(document) == ["Figure 1. ", "Figure 2. Move it.", "Figure 3. Last."]
     figure = slider.parent.parent
     assert isinstance(figure[1], nodes.caption), "or the pages open a second caption in the first"
     assert figure["ids"] == ["figure-2"]
     assert (tmp_path / "_figures" / "waves-figure-2.csv").read_text() == "a\n1\n"
-    (below,) = figure.findall(nodes.legend)
-    assert "Numbers of all frames</a> (CSV" in below.astext()
-    assert 'href="../_figures/waves-figure-2.csv"' in below.astext()
+    below = figure[2].astext()
+    assert "Numbers of all frames</a> (CSV" in below
+    assert 'href="../_figures/waves-figure-2.csv"' in below
+    assert 'alt="two waves" src="../_figures/waves-abc.png"' in figure.astext()
+    assert 'data-start="heads: two"' in figure.astext()
     assert unknown.parent["classes"] == ["cell_output"], "a widget that is no slider of ours stays as it is"
+
+
+def test_a_figure_that_a_page_lacks_is_warned_of(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(figures.logger, "warning", lambda *told, **where: said.append(told[1]))
+    page(tmp_path, {"a": PICTURE, "abc": {}, "race": {}}, cell(picture()))
+    assert sorted(said) == ["abc", "race"]
+
+
+def test_an_executed_copy_keeps_figures_by_the_names_that_pages_have_for_them():
+    outputs = [
+        {"data": {VIEW: {"model_id": "abc"}}, "metadata": {SLIDERS: {"title": "Waves"}}},
+        {"data": {"text/html": "x"}, "metadata": {MODEL: {"name": "race"}}},
+    ]
+    assert figures.kept({"cells": [{"outputs": outputs}]}) == {"abc": {"title": "Waves"}, "race": {"name": "race"}}

@@ -10,7 +10,7 @@ from iclbook.errors import UserError
 
 @pytest.fixture
 def root(tmp_path):
-    root = make_root(tmp_path / "book")
+    root = make_root(tmp_path / "book", chapters=("demo", "other"))
     other = LEDGER.replace("demo", "other").replace("A demonstration", "Another one")
     (root / "src/iclbook/papers/other").mkdir()
     (root / "src/iclbook/papers/other/claims.yaml").write_text(other)
@@ -30,7 +30,6 @@ def test_the_page(root):
     page = scoreboard_page.markdown("paper", root)
     assert "## A demonstration" in page
     assert "{doc}`The chapter </notebooks/demo>`" in page
-    assert "</notebooks/other>" not in page, "a chapter that the book does not list cannot be linked"
     rows = [line for line in page.splitlines() if line.startswith("| ") and "Where" not in line]
     assert len(rows) == 6
     row, _ = [line for line in rows if "two heads" in line]

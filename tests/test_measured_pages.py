@@ -23,6 +23,8 @@ AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
 CHAPTERS = chapters(ROOT)
 #: Bytes that a page may load before a reader scrolls, and milliseconds until something stands there.
 HEAVIEST, SOONEST = 3_000_000, 1000
+#: Bytes of all frames of a page's sliders, in base64.
+FRAMES = 4_000_000
 #: Milliseconds in which a slider or a model must have answered, median over its positions.
 PROMPT = 50
 
@@ -418,6 +420,12 @@ def test_every_model_answers_at_once(book, browser):
 
 
 # --- what a page loads ----------------------------------------------------------------------------------------------------
+
+
+def test_no_page_has_too_many_frames_of_sliders(book):
+    heavy = {path.name: path.stat().st_size for path in (book / "_figures").glob("*-sliders.js")}
+    assert heavy
+    assert max(heavy.values()) < FRAMES
 
 
 def test_the_measure_counts_what_a_page_loads(browser, tmp_path):

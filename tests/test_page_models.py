@@ -12,8 +12,8 @@ import pytest
 from browser import models_page
 from matplotlib.figure import Figure
 
-from iclbook.book import page_models
-from iclbook.book.pages import HTML, missing
+from iclbook.book import figures
+from iclbook.book.pages import HTML, problems
 from iclbook.errors import UserError
 from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
@@ -109,32 +109,31 @@ def copy_in(root: Path) -> Path:
 
 def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
     executed(copy_in(tmp_path), "prompt")
-    text = page_models.filled("before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path)
+    text = figures.filled("before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path)
     assert text == 'before\n\n```{raw} html\n<figure data-model="prompt">x</figure>\n```\n\nafter'
     inside = "in a `<!-- model a of b -->` line"
-    assert page_models.filled(inside, "book/a", "paper", tmp_path) == inside
+    assert figures.filled(inside, "book/a", "paper", tmp_path) == inside
 
 
 def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
     cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", {"image/png": "UE5H"})])
     cell.metadata["mystnb"] = {"image": {"alt": 'A "line" that rises.'}}
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copy_in(tmp_path))
-    text = page_models.filled('<!-- picture A "line" of waves -->', "book/a", "paper", tmp_path)
+    text = figures.filled('<!-- picture A "line" of waves -->', "book/a", "paper", tmp_path)
     (picture,) = (tmp_path / HTML / "_figures").iterdir()
     assert picture.read_bytes() == b"PNG"
     assert f'src="../_figures/{picture.name}" alt="A &quot;line&quot; that rises."' in text
     with pytest.raises(UserError, match="shows no pictures 'B'"):
-        page_models.filled("<!-- picture B of waves -->", "book/a", "paper", tmp_path)
+        figures.filled("<!-- picture B of waves -->", "book/a", "paper", tmp_path)
 
 
-def test_a_lost_model_and_a_lost_script_are_found(tmp_path):
-    copy = executed(tmp_path / "waves.ipynb", "prompt")
-    page, script = tmp_path / "waves.html", tmp_path / "_static" / "models" / "prompt.js"
-    script.parent.mkdir(parents=True)
-    assert len(missing(tmp_path, {"waves": copy})) == 2
-    page.write_text('<figure data-model="prompt">')
-    assert missing(tmp_path, {"waves": copy}) == [
-        "waves.html shows the model 'prompt', whose script is not in the book"
+def test_a_lost_script_is_found(tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "waves.html").write_text('<figure data-model="prompt">')
+    assert problems(tmp_path) == [
+        "book/waves.html: <script> leads to a file that is not there (../_static/models/prompt.js)"
     ]
+    script = tmp_path / "_static" / "models" / "prompt.js"
+    script.parent.mkdir(parents=True)
     script.write_text("")
-    assert missing(tmp_path, {"waves": copy}) == []
+    assert problems(tmp_path) == []

@@ -70,5 +70,5 @@ def test_heatmap_shows_zero_in_the_middle_of_the_scale():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
     assert "0.0" in {t.get_text() for t in ax.texts}
     assert style.heatmap(ax, np.zeros((2, 2))).get_clim() == (-1, 1)
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(AssertionError, match="finite"):
         style.heatmap(ax, np.array([[np.nan]]))

@@ -7,11 +7,13 @@ The first two hang on two settings of ``_config.yml``: ``repository: url`` and `
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Iterator
 from html import escape
-from html.parser import HTMLParser
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -37,10 +39,10 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
         return
     title = app.env.titles[pagename].astext()
     about = {"og:title": title, "og:type": "article", "og:site_name": app.config.html_title or title}
-    text = first_paragraph(doctree)
-    tags = [f'<meta name="description" content="{escape(text)}">'] if text else []
-    if text:
+    tags = []
+    if text := first_paragraph(doctree):
         about["og:description"] = text
+        tags.append(f'<meta name="description" content="{escape(text)}">')
     if base := app.config.html_baseurl.rstrip("/"):
         about["og:url"] = f"{base}/{pagename}.html"
         if picture := next(doctree.findall(nodes.image), None):  # its address is that from the page by now
@@ -51,23 +53,13 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
 
 
 def first_paragraph(document: nodes.document) -> str:
-    """The first paragraph of running text in words, cut at a sentence where that fits and at a word otherwise; none, the empty string."""
+    """The beginning of the first paragraph of running text, without the signs and indices of formulas; none, the empty string."""
     for paragraph in document.findall(nodes.paragraph):
+        words = re.sub(r"_(\\?\w+|\{[^}]*\})|[\\${}]", "", paragraph.astext())
         inside = isinstance(paragraph.parent, nodes.section | nodes.document)
-        words = re.sub(r"_(\\?\w+|\{[^}]*\})", "", paragraph.astext())  # indices of formulas
-        words = " ".join(re.sub(r"[\\${}]", "", words).split())
         if inside and len(words) > 40 and not all(isinstance(c, nodes.emphasis) for c in paragraph.children):
-            return shortened(words)
+            return textwrap.shorten(words, LONGEST, placeholder="\u2026")
     return ""
-
-
-def shortened(words: str) -> str:
-    """At most :data:`LONGEST` characters, whole sentences if one fits."""
-    if len(words) <= LONGEST:
-        return words
-    ends = words.replace("et al. ", "et al.+")  # no end of a sentence
-    end = max(ends.rfind(mark, 0, LONGEST) for mark in (". ", "? ", "! "))
-    return words[: end + 1] if end > 40 else words[: words.rfind(" ", 0, LONGEST - 1)] + "\u2026"
 
 
 # -- search ------------------------------------------------------------------------------------------------------------
@@ -97,33 +89,19 @@ def add_numbers(app: Sphinx, exception: Exception | None) -> None:
     titles = {tuple(place): title for title, places in index["alltitles"].items() for place in places}
     numbers = {}
     for page, name in enumerate(index["docnames"]):
-        reader = _Numbers()
-        reader.feed((file.parent / f"{name}.html").read_text(encoding="utf-8"))
-        numbers |= {(page, titles.get((page, at), index["titles"][page]), *found): 0 for at, *found in reader.found}
+        for section, place, number in _numbers((file.parent / f"{name}.html").read_text(encoding="utf-8")):
+            numbers[page, titles.get((page, section), index["titles"][page]), place, number] = 0
     names = list(dict.fromkeys(title for _, title, *_ in numbers))
     index["objnames"] = {i: ["iclbook", "number", name] for i, name in enumerate(names)}
     index["objects"] = {"": [[page, names.index(title), 1, *found] for page, title, *found in numbers]}
     file.write_text(js_index.dumps(index), encoding="utf-8")
 
 
-class _Numbers(HTMLParser):
+def _numbers(page: str) -> Iterator[tuple[str, str, str]]:
     """The numbers of a page, each with the section and the place, a claim or that section, in which it stands."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str, str]] = []
-        self._open: list[tuple[str, str | None]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("section", "details", "pre", "script", "style"):
-            self._open.append((tag, dict(attrs).get("id")))
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._open and self._open[-1][0] == tag:
-            self._open.pop()
-
-    def handle_data(self, data: str) -> None:
-        sections = [place for tag, place in self._open if tag == "section"]
-        if sections and self._open[-1][0] in ("section", "details"):
-            place = [place for _, place in self._open if place][-1]
-            self.found += [(sections[-1], place, re.sub(r"^\.", "0.", number)) for number in NUMBER.findall(data)]
+    for text in BeautifulSoup(page, "html.parser").strings:
+        section = text.find_parent("section")
+        if section and text.find_parent(["section", "details", "pre"]).name != "pre":
+            place = text.find_parent(["section", "details"], id=True)["id"]
+            for number in NUMBER.findall(text):
+                yield section["id"], place, re.sub(r"^\.", "0.", number)

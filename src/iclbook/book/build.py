@@ -3,9 +3,7 @@ takes them over, and nothing is computed."""
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,14 +24,14 @@ from ..inputs import (
     read_source,
     write_copy,
 )
-from ..numbers import number as number_of
-from ..project import cell_outputs, check_profile, find_root
+from ..numbers import number
+from ..project import check_profile, find_root
 from . import pages
 
 
 def build(
     profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True, jobs: int | None = None
-) -> Path:
+) -> None:
     """Bring the book up to date and say where it is.
 
     Args:
@@ -43,35 +41,31 @@ def build(
         run: run missing and stale chapters first; otherwise they make the build fail.
         jobs: chapters to run at once; default: one for each core.
 
-    Returns:
-        Path of the first page.
-
     Raises:
-        UserError: a chapter did not run to its end; Jupyter Book reported an error or a warning.
+        UserError: a chapter did not run to its end; Jupyter Book reported an error or a warning; a page leads nowhere or loads from outside.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
-    names = chapters(root)
-    if run:
-        _run(_to_run(names, profile, root), profile, device, root, jobs)
+    if run and (stale := _to_run(profile, root)):
+        _run(stale, profile, device, root, jobs)
     if pages.is_sealed(root, profile):
         say("the pages are up to date")
     else:
         say("building the pages")
         _jupyter_book(root, profile)
         write_whole(root / pages.HTML / "index.html", _FIRST_PAGE.format(target=f"{listed_pages(root)[0]}.html"))
-        _require_sound_pages(root, names, profile)
+        if found := pages.problems(root / pages.HTML):
+            hint = "Mend the source of that page; pages load nothing from outside and lead nowhere in vain."
+            raise UserError(f"the book was not built: {'; '.join(found)}", hint)
         pages.seal(root, profile)
-    page = root / pages.HTML / "index.html"
-    say(f"\nThe book is at {os.path.relpath(page)}")
+    say(f"\nThe book is at {os.path.relpath(root / pages.HTML / 'index.html')}")
     say(scoreboard.counts_line(profile, root))
-    return page
 
 
-def _to_run(names: list[str], profile: str, root: Path) -> list[str]:
+def _to_run(profile: str, root: Path) -> list[str]:
     """The chapters that must run; where only prose has changed, the executed copy takes it over instead."""
     stale = []
-    for name in names:
+    for name in chapters(root):
         why = is_stale(name, profile, root)
         if not why:
             say(f"notebooks/{name}.py is up to date")
@@ -85,35 +79,19 @@ def _to_run(names: list[str], profile: str, root: Path) -> list[str]:
 
 def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | None) -> None:
     """Run these chapters and say how each ended; the first failure is raised once all have ended."""
-    if not names:
-        return
     from ..execution import run_notebooks
 
     failures = []
-    runs = run_notebooks(names, profile, device, root, jobs)
-    for number, (name, result, seconds) in enumerate(runs, start=1):
+    for place, (name, result, seconds) in enumerate(run_notebooks(names, profile, device, root, jobs), start=1):
+        how = f"ran in {number(seconds, form='.0f')} s"
         if isinstance(result, UserError):
             failures.append(result)
-            say(f"[{number}/{len(names)}] {name} failed")
-        else:
-            say(f"[{number}/{len(names)}] {name} ran in {number_of(seconds, form='.0f')} s")
+            how = "failed"
+        say(f"[{place}/{len(names)}] {name} {how}")
+    for failure in failures[1:]:
+        say(f"error: {failure}")
     if failures:
-        for failure in failures[1:]:
-            say(f"error: {failure}")
         raise failures[0]
-
-
-def _require_sound_pages(root: Path, names: list[str], profile: str) -> None:
-    """Refuse what Sphinx does not look at: addresses in raw HTML, and slider figures and models that got lost."""
-    html = root / pages.HTML
-    executed = {f"notebooks/{name}": executed_path(name, profile, root) for name in names}
-    if found := [*pages.problems(html), *pages.missing(html, executed)]:
-        for line in found[1:]:
-            say(f"error: {line}")
-        raise UserError(
-            f"the book was not built: {found[0]}",
-            "Mend the source of that page; pages load nothing from outside and lead nowhere in vain.",
-        )
 
 
 def _jupyter_book(root: Path, profile: str) -> None:
@@ -151,17 +129,12 @@ def say(line: str) -> None:
 
 # -- new words for a chapter that ran --------------------------------------------------------------------------------
 
-GLUE = re.compile(r"\{glue(?::\w+)?\}`([^`]+)`")
-
 
 def renew_prose(name: str, profile: str, root: Path) -> bool:
     """Put today's text cells into the executed copy of a chapter, around the code cells and outputs that are there.
 
     Returns:
         False, with nothing changed, where the code cells are not those that ran; the chapter must run then.
-
-    Raises:
-        UserError: the new prose injects a value that no cell has recorded.
     """
     path, inputs = executed_path(name, profile, root), input_digests(name, profile, root)
     copy, source = nbformat.read(path, as_version=4), read_source(name, root)
@@ -169,27 +142,11 @@ def renew_prose(name: str, profile: str, root: Path) -> bool:
     ran = [cell for cell in copy.cells if cell.cell_type != "markdown" and cell not in injected]
     if [cell.source for cell in ran] != [cell.source for cell in source.cells if cell.cell_type != "markdown"]:
         return False
-    recorded = [o.metadata["scrapbook"]["name"] for o in cell_outputs(copy) if "scrapbook" in o.get("metadata", {})]
     copy.cells, done = [], iter(ran)
     for cell in source.cells:
-        if cell.cell_type == "markdown":
-            _require_values(name, cell.source, recorded)
-            copy.cells.append(cell)
-        else:
-            copy.cells.append(next(done))
-            if "parameters" in copy.cells[-1].metadata.get("tags", []):
-                copy.cells += injected
+        copy.cells.append(cell if cell.cell_type == "markdown" else next(done))
+        if "parameters" in cell.metadata.get("tags", []):
+            copy.cells += injected
     copy.metadata[METADATA_KEY]["inputs"] = inputs
     write_copy(path, copy)
     return True
-
-
-def _require_values(name: str, text: str, recorded: list[str]) -> None:
-    for key in GLUE.findall(text):
-        if key not in recorded:
-            near = difflib.get_close_matches(key, recorded, 1)
-            mend = f"Did you mean {near[0]!r}? " if near else ""
-            raise UserError(
-                f"the prose of notebooks/{name}.py injects {key!r}, which no cell of it records",
-                f"{mend}Name a recorded value, or record it in a code cell.",
-            )

@@ -2,7 +2,8 @@
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
 the verdicts, which may stand between, into the figure. A slider's caption is its description; a model is a figure with a caption already, and gets the number.
-What folds out was kept while the notebook ran (``drawing/shown.py``).
+What folds out was kept while the notebook ran (``drawing/shown.py``). On other pages ``<!-- model NAME of CHAPTER -->`` becomes the figure that the executed chapter
+shows, ``<!-- picture WORDS of CHAPTER -->`` the picture (the one for phones) whose description begins with these words.
 
 MyST-NB writes the frames of sliders into the page and calls the widget manager at once; here both stay files beside it (``book/assets/lazy.js`` fetches them when a
 reader comes near), and until then a still picture of the slider's start stands in their place, which print and readers without scripts see.
@@ -17,30 +18,30 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+from ..errors import UserError
 from ..files import write_whole
 from ..inputs import executed_path
 from ..numbers import duration, number
 from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW, cell_outputs
+from .pages import HTML
+
+logger = logging.getLogger(__name__)
 
 #: Folder of the files beside the pages, from the top of the book.
 FILES = "_figures"
 _IMAGE = re.compile(r'<img alt="([^"]*)" width="(\d+)" height="(\d+)"[^>]*base64,([^"]+)">')
-_VIEW = re.compile(rf'<script type="{re.escape(VIEW)}">.*?"model_id": "(\w+)".*?</script>', re.DOTALL)
-
-
-def setup(app: Sphinx) -> None:
-    """Register with Sphinx."""
-    app.add_post_transform(NumberedFigures)
-    app.add_node(nodes.image, override=True, html=(visit_image, HTML5Translator.depart_image))
-    app.connect("html-page-context", move_widgets, priority=900)
+#: By what name the HTML of a page shows a slider's widget or a model.
+_NAME = re.compile(rf'<script type="{re.escape(VIEW)}">.*?"model_id": "(\w+)"|data-model=["\'](\w+)', re.DOTALL)
 
 
 def without(notebook: Any) -> Any:
@@ -55,7 +56,7 @@ def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     found = {}
     for output in cell_outputs(notebook):
         data, about = output.get("data", {}), output.get("metadata", {})
-        if FIGURE in data and "image/png" in data:
+        if FIGURE in data:
             found[hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()] = data[FIGURE]
         if SLIDERS in about:
             found[data[VIEW]["model_id"]] = about[SLIDERS]
@@ -65,107 +66,80 @@ def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 class NumberedFigures(SphinxPostTransform):
-    """Turn every picture, slider and model of a code cell's output into a figure with a number and, where there is one, a caption."""
+    """Turn every picture, slider and model of a chapter's cells into a figure with a number and, where there is one, a caption."""
 
     default_priority = 20  # after MyST-NB has chosen among the forms of an output
+    formats = ("html",)
 
     def run(self, **kwargs: object) -> None:
         """Change the page in place."""
-        self._page, notebook = self._executed()
-        self._kept, self._frames = kept(notebook), frames(notebook)
-        for place, shown in enumerate(list(self.document.findall(self._is_shown)), start=1):
-            if _is_model(shown):
-                self._number_model(shown, place)
+        folder, _, name = self.env.docname.rpartition("/")
+        path = executed_path(name, self.config.iclbook_profile, Path(self.app.srcdir))
+        if folder == "notebooks" and path.is_file():
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            self.number(kept(notebook), frames(notebook), self.env.docname, Path(self.app.outdir))
+
+    def number(self, kept: Mapping, frames: Mapping, page: str, pages: Path) -> None:
+        """Number the figures of an executed copy, whose files are put beside the ``pages``; warn of those that the page lacks."""
+        self._kept, self._frames, self._page, self._pages = kept, frames, page, pages
+        shown = [node for node in self.document.findall(nodes.Element) if _name(node) in self._kept]
+        for place, node in enumerate(shown, start=1):
+            if isinstance(node, nodes.image):
+                self._wrap_picture(node, place)
+            elif node.astext().startswith(MODEL_FIGURE):
+                self._number_model(node, place)
             else:
-                self._wrap(shown, place)
+                self._wrap_slider(node, place)
+        for name in self._kept.keys() - {_name(node) for node in shown}:
+            logger.warning("the page lacks a figure of its chapter: %s", name, location=page)
 
-    def _executed(self) -> tuple[str, Mapping[str, Any]]:
-        """The page's name and its executed copy; no cells where it is no chapter."""
-        env = getattr(self.document.settings, "env", None)
-        page = env.docname if env is not None else ""
-        folder, _, name = page.rpartition("/")
-        if folder == "notebooks" and getattr(self.app.builder, "format", "") == "html":
-            path = executed_path(name, self.app.config.iclbook_profile, Path(self.app.srcdir))
-            if path.is_file():
-                return page, json.loads(path.read_text(encoding="utf-8"))
-        return page, {"cells": [], "metadata": {}}
-
-    def _is_shown(self, node: nodes.Node) -> bool:
-        """Whether a node of the page is a figure: a picture of a cell, a slider that was kept, or a model in the page."""
-        if isinstance(node, nodes.raw) and not _is_model(node):
-            return _widget(node) in self._kept
-        return isinstance(node, nodes.image | nodes.raw) and _cell(node) is not None
-
-    def _wrap(self, shown: nodes.Node, number: int) -> None:
-        """Put a picture or a slider into a figure with its number, its caption, and what folds out below."""
-        slider = isinstance(shown, nodes.raw)
-        figure = nodes.figure(
-            ids=[f"figure-{number}"], classes=["iclbook-slider-figure" if slider else "iclbook-figure"]
-        )
-        shown.replace_self(figure)
-        if slider:
-            about = self._kept[_widget(shown)]
-            words = about.get("description") or about.get("title")
-            caption = [nodes.Text(words)] if words else []
-            # in one element, as a caption must be a figure's second child
-            figure += nodes.container("", shown, *self._still(shown, about))
+    def _wrap_picture(self, picture: nodes.image, number: int) -> None:
+        """Put a picture into a figure with its number, its caption, and what folds out below."""
+        about = self._kept[_name(picture)]
+        figure = _figure(number, "iclbook-figure")
+        picture.replace_self(figure)
+        picture["loading"] = "lazy"
+        figure += [picture, _caption(number, _take_caption(_cell(figure))), self._folded(about, number)]
+        picture["iclbook"] = {}
+        if "narrow" in about:
+            address = self._write(f"-figure-{number}-narrow.png", base64.b64decode(about["narrow"]))
+            picture["iclbook"] = {"narrow": address, "size": about["size"]}
         else:
-            shown["loading"] = "lazy"
-            about = self._kept.get(Path(shown["uri"]).stem)
-            caption = _take_caption(_cell(figure))
-            figure += shown
-        figure += nodes.caption("", "", nodes.inline("", f"Figure {number}. ", classes=["caption-number"]), *caption)
-        if about is None:
-            return
-        files = self._write_files(about, number)
-        if files.get("csv") or about.get("origin") or not slider:
-            figure += nodes.legend("", nodes.raw("", folded(about, files), format="html"))
-        if not slider:
-            shown["iclbook"] = {**about, **files}
-            if "narrow" not in files:
-                figure["classes"].append("iclbook-wide")
+            figure["classes"].append("iclbook-wide")
+
+    def _wrap_slider(self, slider: nodes.raw, number: int) -> None:
+        """The same of a slider, over the frame at which it starts, which stands until the slider is loaded; words for print say where that is."""
+        name, about = _name(slider), self._kept[_name(slider)]
+        figure = _figure(number, "iclbook-slider-figure")
+        slider.replace_self(figure)
+        start = about["start"]
+        png, alt, width, height = self._frames[about["frames"][",".join(map(str, start))]]
+        words = [f"{knob['label']}: {knob['labels'][i]}" for knob, i in zip(about["sliders"], start, strict=True)]
+        still = (
+            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{self._write(f"-{name[:12]}.png", png)}" width="{width}" height="{height}" '
+            f'loading="lazy" decoding="async" data-title="{html.escape(about["title"])}" data-start="{html.escape("; ".join(words))}">'
+        )
+        # in one element, as a caption must be a figure's second child
+        figure += nodes.container("", slider, nodes.raw("", still, format="html"))
+        figure += [_caption(number, [nodes.Text(about["description"])]), self._folded(about, number)]
 
     def _number_model(self, model: nodes.raw, number: int) -> None:
         """Give the figure of a model its name for links, its caption the number, and below it the trainings that the model computes with."""
-        text = model.astext().replace(
-            MODEL_FIGURE, f'<figure id="figure-{number}"{MODEL_FIGURE.removeprefix("<figure")}', 1
-        )
+        about, text = self._kept[_name(model)], model.astext()
+        text = text.replace("<figure", f'<figure id="figure-{number}"', 1)
         head, caption, rest = text.rpartition("<figcaption>")
         text = f'{head}{caption}<span class="caption-number">Figure {number}. </span>{rest}'
-        name = re.search(r'data-model="(\w+)"', text)
-        about = self._kept.get(name[1], {}) if name else {}
-        if about.get("origin"):
-            text = text.removesuffix("</figure>") + folded(about, {}) + "</figure>"
+        if about["origin"]:
+            text = text.removesuffix("</figure>") + folded(about, "") + "</figure>"
         model.replace_self(nodes.raw("", text, format="html"))
 
-    def _still(self, slider: nodes.raw, about: Mapping[str, Any]) -> list[nodes.raw]:
-        """The picture that stands until a slider is loaded: the frame at which it starts, with words for print that say where that is."""
-        start = about.get("start", [])
-        sha = about.get("frames", {}).get(",".join(map(str, start)))
-        if sha not in self._frames:
-            return []
-        png, alt, width, height = self._frames[sha]
-        words = [
-            f"{knob['label']}: {knob['labels'][index]}" for knob, index in zip(about["sliders"], start, strict=True)
-        ]
-        address = self._write(f"-{_widget(slider)[:12]}.png", png)
-        still = (
-            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{address}" width="{width}" height="{height}" '
-            f'loading="lazy" decoding="async" data-title="{html.escape(about["title"] or "")}" data-start="{html.escape("; ".join(words))}">'
-        )
-        return [nodes.raw("", still, format="html")]
-
-    def _write_files(self, about: Mapping[str, Any], number: int) -> dict[str, str]:
-        """Put a figure's numbers and its picture for phones beside the pages; what was written (``csv``, ``narrow``) -> its address from the page."""
-        files = {}
-        if about.get("csv"):
-            files["csv"] = self._write(f"-figure-{number}.csv", about["csv"].encode())
-        if "narrow" in about:
-            files["narrow"] = self._write(f"-figure-{number}-narrow.png", base64.b64decode(about["narrow"]))
-        return files
+    def _folded(self, about: Mapping[str, Any], number: int) -> nodes.legend:
+        """A figure's numbers, which are put beside the pages, and their origin."""
+        address = self._write(f"-figure-{number}.csv", about["csv"].encode())
+        return nodes.legend("", nodes.raw("", folded(about, address), format="html"))
 
     def _write(self, end: str, content: bytes) -> str:
-        return write_beside(Path(self.app.outdir), self._page, self._page.rpartition("/")[2] + end, content)
+        return write_beside(self._pages, self._page, self._page.rpartition("/")[2] + end, content)
 
 
 def write_beside(pages: Path, page: str, name: str, content: bytes) -> str:
@@ -224,14 +198,20 @@ def visit_image(self: HTML5Translator, node: nodes.image) -> None:
     self.body.append(element)
 
 
-def _is_model(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.raw) and node.astext().startswith(MODEL_FIGURE)
+def _name(node: nodes.Element) -> str:
+    """The name under which :func:`kept` has what a node shows; empty if that is nothing of a notebook's."""
+    if isinstance(node, nodes.image):
+        return Path(node["uri"]).stem
+    match = _NAME.search(node.astext()) if isinstance(node, nodes.raw) else None
+    return match[1] or match[2] if match else ""
 
 
-def _widget(node: nodes.raw) -> str:
-    """The model id of the widget that a piece of a page's HTML shows; empty if it shows none."""
-    match = _VIEW.search(node.astext())
-    return match[1] if match else ""
+def _figure(number: int, style: str) -> nodes.figure:
+    return nodes.figure(ids=[f"figure-{number}"], classes=[style])
+
+
+def _caption(number: int, words: Sequence[nodes.Node]) -> nodes.caption:
+    return nodes.caption("", "", nodes.inline("", f"Figure {number}. ", classes=["caption-number"]), *words)
 
 
 def _cell(node: nodes.Node) -> nodes.container | None:
@@ -243,38 +223,30 @@ def _cell(node: nodes.Node) -> nodes.container | None:
 
 def _take_caption(cell: nodes.container) -> Sequence[nodes.Node]:
     """The italic beginning of the text after a cell, cut from there; cells without a picture may stand between."""
-    place = cell.parent.index(cell) + 1
-    for node in cell.parent.children[place:]:
-        if not (isinstance(node, nodes.container) and "cell" in node["classes"]):
-            return _cut(node) if isinstance(node, nodes.paragraph) else ()
-        if next(node.findall(nodes.image), None) is not None:
+    for node in cell.parent.children[cell.parent.index(cell) + 1 :]:
+        if isinstance(node, nodes.paragraph) and isinstance(node.children[0], nodes.emphasis):
+            caption = node.pop(0)
+            if node.children and isinstance(node[0], nodes.Text):
+                node[0] = nodes.Text(node[0].lstrip())
+            if not node.astext().strip():
+                node.parent.remove(node)
+            return caption.children
+        if _cell(node) is None or next(node.findall(nodes.image), None):
             break
     return ()
-
-
-def _cut(paragraph: nodes.paragraph) -> Sequence[nodes.Node]:
-    first = next(iter(paragraph.children), None)
-    if not isinstance(first, nodes.emphasis):
-        return ()
-    paragraph.remove(first)
-    if paragraph.children and isinstance(paragraph[0], nodes.Text):
-        paragraph[0] = nodes.Text(paragraph[0].lstrip())
-    if not paragraph.astext().strip() and not any(True for _ in paragraph.findall(nodes.Element, include_self=False)):
-        paragraph.parent.remove(paragraph)
-    return first.children
 
 
 # -- what folds out below a figure ----------------------------------------------------------------------------------------
 
 
-def folded(about: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """The folded line below a caption: the figure's numbers, and the stored runs that it draws."""
+def folded(about: Mapping[str, Any], address: str) -> str:
+    """The folded line below a caption: the address of the figure's numbers, if it has any, and the stored runs that it draws."""
     parts = ""
-    if "csv" in files:
-        name, size = Path(files["csv"]).name, max(1, round(len(about["csv"]) / 1000))
+    if address:
         words = html.escape(about.get("numbers", "Numbers of this figure"))
-        parts = f'<p><a href="{files["csv"]}" download="{name}">{words}</a> (CSV, {size} kB)</p>'
-    if origin := about.get("origin"):
+        size = max(1, round(len(about["csv"]) / 1000))
+        parts = f'<p><a href="{address}" download="{Path(address).name}">{words}</a> (CSV, {size} kB)</p>'
+    if origin := about["origin"]:
         versions = ", ".join(f"{html.escape(k)} {html.escape(v)}" for k, v in origin["versions"].items())
         rows = "".join(f"<li>{_study(study)}</li>" for study in origin["studies"])
         parts += f"<p>From these stored runs:</p><ul>{rows}</ul><p>Drawn with {versions}.</p>"
@@ -286,15 +258,58 @@ def _study(study: Mapping[str, Any]) -> str:
     said = {key: html.escape(text) for key, text in study.items() if isinstance(text, str)}
     seeds = said["seeds"].replace("-", "\u2013")
     several = "s" if "\u2013" in seeds or "," in seeds else ""
-    runs = f"{number(study['runs'])} run{'s' if study['runs'] != 1 else ''}"
-    parts = [runs + (f" (seed{several} {seeds})" if seeds else "")]
-    if study.get("steps"):
-        parts.append(f"{number(study['steps'])} steps")
-    parts.append(duration(study["seconds"]) + (f" on {said['device']}" if said.get("device") else ""))
-    parts += [said["date"]] if said.get("date") else []
-    parts += [f"{name} {said[key]}" for key, name in _VERSIONS.items() if key in said]
+    parts = [f"{number(study['runs'])} run{'s' if study['runs'] != 1 else ''} (seed{several} {seeds})"]
+    parts += [f"{number(study['steps'])} steps"] if study["steps"] else []
+    parts.append(f"{duration(study['seconds'])} on {said['device']}")
+    parts += [said["date"]] if said["date"] else []
+    parts += [f"torch {said['torch']}", f"numpy {said['numpy']}", f"Python {said['python']}"]
     name = f"<code>{said['paper']}/{said['study']}</code>"
     return f"{name}: {', '.join(parts)}; digest of the code <code>{said['source']}</code>"
 
 
-_VERSIONS = {"torch": "torch", "numpy": "numpy", "python": "Python"}
+# -- a chapter's models and pictures on another page ------------------------------------------------------------------------
+
+MARKER = re.compile(r"^<!-- (model|picture) (.+) of (\w+) -->$", re.MULTILINE)
+
+
+def filled(text: str, page: str, profile: str, root: Path) -> str:
+    """The Markdown of a page with every marker replaced; pictures are put beside the pages.
+
+    Raises:
+        UserError: the chapter was never run, or shows no such model or picture, or several.
+    """
+    return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root), text)
+
+
+def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
+    kind, name, chapter = match.groups()
+    path = executed_path(chapter, profile, root)
+    notebook = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"cells": []}
+    found = _shown(notebook, kind)
+    shown = [key for key in found if key == name or (kind == "picture" and key.startswith(name))]
+    if len(shown) != 1:
+        raise UserError(
+            f"the executed chapter {chapter} shows {len(shown) or 'no'} {kind}s {name!r}",
+            f"Run `iclbook run {chapter}`, or choose one of: {', '.join(sorted(found)) or '(none)'}.",
+        )
+    content = found[shown[0]]
+    if kind == "picture":
+        png = base64.b64decode(content)
+        file = f"{chapter}-{hashlib.sha256(png).hexdigest()[:12]}.png"
+        address = write_beside(root / HTML, page, file, png)
+        content = f'<img class="iclbook-picture" src="{address}" alt="{html.escape(shown[0])}" loading="lazy">'
+    return f"```{{raw}} html\n{content}\n```"
+
+
+def _shown(notebook: Mapping[str, Any], kind: str) -> dict[str, str]:
+    """The models of an executed chapter, name -> HTML; or its pictures, description -> PNG in base64, the one for phones where there is one."""
+    found = {}
+    for cell in notebook["cells"]:
+        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt")
+        for output in cell.get("outputs", []):
+            data, about = output.get("data", {}), output.get("metadata", {})
+            if kind == "model" and MODEL in about:
+                found[about[MODEL]["name"]] = "".join(data["text/html"])
+            elif kind == "picture" and alt and "image/png" in data:
+                found[alt] = data.get(FIGURE, {}).get("narrow") or "".join(data["image/png"])
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -28,21 +27,19 @@ def with_glance(notebook: nbformat.NotebookNode, chapter: str, profile: str, roo
 
 def with_hero(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook with the figure of the cell tagged ``hero``, and its caption, after the first cell; the code stays in its place, and a link instead of the figure."""
-    for at, cell in enumerate(notebook.cells):
-        if "hero" not in cell.metadata.get("tags", []):
-            continue
-        (shown,) = (o for o in cell.outputs if MODEL in o.metadata or "image/png" in o.get("data", {}))
-        cell.outputs.remove(shown)
-        metadata = {"tags": ["remove-input"], "mystnb": cell.metadata.pop("mystnb", {})}
-        moved = [nbformat.v4.new_code_cell("...", metadata=metadata, outputs=[shown])]  # MyST-NB leaves out empty cells
-        text = notebook.cells[at + 1]
-        if caption := re.match(r"\*[^*]+\*(?=\s|$)", text.source):
-            text.source = text.source[caption.end() :].lstrip()
-            moved.append(nbformat.v4.new_markdown_cell(caption[0]))
-        line = nbformat.v4.new_markdown_cell('See <a href="#figure-1">Figure 1</a>.')
-        notebook.cells[at + 1 : at + 1] = [line]
-        notebook.cells[1:1] = moved
-        break
+    at = next((i for i, cell in enumerate(notebook.cells) if "hero" in cell.metadata.get("tags", [])), None)
+    if at is None:
+        return notebook
+    cell, text = notebook.cells[at : at + 2]
+    (shown,) = (o for o in cell.outputs if MODEL in o.metadata or "image/png" in o.get("data", {}))
+    cell.outputs.remove(shown)
+    metadata = {"tags": ["remove-input"], "mystnb": cell.metadata.pop("mystnb", {})}
+    moved = [nbformat.v4.new_code_cell("...", metadata=metadata, outputs=[shown])]  # MyST-NB leaves out empty cells
+    if caption := re.match(r"\*[^*]+\*(?=\s|$)", text.source):
+        text.source = text.source[caption.end() :].lstrip()
+        moved.append(nbformat.v4.new_markdown_cell(caption[0]))
+    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell('See <a href="#figure-1">Figure 1</a>.'))
+    notebook.cells[1:1] = moved
     return notebook
 
 
@@ -76,19 +73,17 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
 
 def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The line in MyST Markdown."""
-    fields = fields_of(entry) if entry is not None else {}
-    told = [f"{minutes} minutes"]
-    told += [
-        f"[{text}]({fields[name]})" for name, text in (("url", "The paper"), ("code", "its code")) if name in fields
-    ]
+    fields, told = fields_of(entry) if entry is not None else {}, [f"{minutes} minutes"]
+    for name, text in (("url", "The paper"), ("code", "its code")):
+        told += [f"[{text}]({fields[name]})"] if name in fields else []
     for questions, what in ((False, "Claims"), (True, "Our questions")):
-        colours: dict[str, str] = {}  # word in sight -> the first verdict that it stands for, whose colours it has
-        totals: Counter[str] = Counter()
+        totals: dict[
+            str, list
+        ] = {}  # word in sight -> the first verdict that it stands for, whose colours it has, and how many
         for word, number in render.counts(found.rows, questions).items():
             if number:
-                colours.setdefault(render.LOOKS[word][2], word)
-                totals[render.LOOKS[word][2]] += number
-        marks = " ".join(f"{render.mark(word)}&nbsp;{totals[seen]}" for seen, word in colours.items())
+                totals.setdefault(render.LOOKS[word][2], [word, 0])[1] += number
+        marks = " ".join(f"{render.mark(word)}&nbsp;{total}" for word, total in totals.values())
         told += [f"{what}: {marks}"] if marks else []
     return "{.iclbook-glance}\n" + " · ".join(told)
 
@@ -98,7 +93,6 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
 #: JupyterLab's own mark for a collapsed heading, in the metadata of the text cell that begins with it: the notebook opens with the same sections closed
 #: as the page. Such a section has no headings below it, and the next one begins a cell.
 MARK = "jp-MarkdownHeadingCollapsed"
-_HEADING = re.compile(r"(#+) .+")
 
 
 def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -106,7 +100,7 @@ def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     paragraph stays in sight."""
     cells, level = [], 0
     for cell in notebook.cells:
-        heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
+        heading = re.match("(#+) .+", cell.source) if cell.cell_type == "markdown" else None
         if level and heading and len(heading[1]) <= level:
             cells.append(nbformat.v4.new_markdown_cell("</details>"))
             level = 0

@@ -1,6 +1,7 @@
 """JupyterLab for readers of the chapters: injected numbers and citations are shown, code is folded, and no notebook changes by being opened.
 
-``python -m iclbook.book.lab`` starts it. Its settings and its small extension (``book/lab/extension.js``) lie in ``.cache/lab``, not in the user's home.
+``python -m iclbook.book.lab`` starts it. Its settings (chapters open as notebooks and the start page as it reads, widgets keep their state, no news is fetched)
+and its small extension stand in ``book/lab`` and are copied to ``.cache/lab``, not to the user's home.
 """
 
 from __future__ import annotations
@@ -20,30 +21,13 @@ from ..machines import MEMORY
 from ..project import find_root
 from .glance import authors, entries, fields_of
 
-#: Open .py chapters as notebooks and the start page as it reads, keep what widgets show, fetch no news.
-SETTINGS = {
-    "@jupyterlab/docmanager-extension:plugin": {
-        "defaultViewers": {"python": "Jupytext Notebook", "markdown": "Markdown Preview"}
-    },
-    "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True},
-    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
-}
-PACKAGE = {
-    "name": "iclbook",
-    "version": "0.1.0",
-    "jupyterlab": {"extension": True, "_build": {"load": "static/extension.js", "extension": "./extension"}},
-}
-
 
 def prepare(root: Path) -> Path:
-    """Write the settings, the extension and what it fills into the text; returns their folder."""
+    """Copy the settings and the extension, and write what that fills into the text; returns their folder."""
     folder = root / ".cache" / "lab"
-    extension = folder / "labextensions" / "iclbook"
-    write_whole(folder / "settings" / "overrides.json", json.dumps(SETTINGS))
-    write_whole(extension / "package.json", json.dumps(PACKAGE))
+    shutil.copytree(root / "book" / "lab", folder, dirs_exist_ok=True)
     stored = {"values": {name: values(name, root) for name in chapters(root)}, "citations": citations(root)}
-    write_whole(extension / "static" / "values.json", json.dumps(stored))
-    shutil.copy(root / "book" / "lab" / "extension.js", extension / "static")
+    write_whole(folder / "labextensions" / "iclbook" / "static" / "values.json", json.dumps(stored))
     return folder
 
 

@@ -34,7 +34,7 @@ def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
         The files that were written or changed.
 
     Raises:
-        UserError: a key or name that cannot be one, a paper or file that is there already, a book without the places to enter it.
+        UserError: a key or name that cannot be one, a paper or file that is there already.
     """
     chapter = chapter or re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")[:40].rstrip("_")
     for what, name in (("key", key), ("chapter's name", chapter)):
@@ -44,14 +44,18 @@ def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
             )
     if not title.strip() or "\n" in title or '"""' in title:
         raise UserError(f"{title!r} cannot be a title", "Give one line of text.")
-    filled = {"@KEY@": key, "@CHAPTER@": chapter, "@TITLE_YAML@": json.dumps(title), "@TITLE@": title}
+
+    def filled(text: str) -> str:
+        for mark, value in (("KEY", key), ("CHAPTER", chapter), ("TITLE_YAML", json.dumps(title)), ("TITLE", title)):
+            text = text.replace(f"@{mark}@", value)
+        return text
+
     written = {}
     for name, target in FILES.items():
-        path = root / _filled(target, filled)
+        path = root / filled(target)
         if path.exists():
             raise UserError(f"{path.relative_to(root)} is there already", "Choose another key or --chapter.")
-        skeleton = Path(__file__).parent / "skeleton" / name
-        written[path] = _filled(skeleton.read_text(encoding="utf-8"), filled)
+        written[path] = filled((Path(__file__).parent / "skeleton" / name).read_text(encoding="utf-8"))
     toc, intro, bibliography = root / "_toc.yml", root / "book" / "intro.md", root / "book" / "references.bib"
     line = f"| [{title}](../notebooks/{chapter}.py) | {{cite:t}}`{key}` | What does it ask? |\n"
     entry = f"\n\n@misc{{{key},\n  title = {{{title}}}\n}}\n"
@@ -63,20 +67,8 @@ def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
     return list(written)
 
 
-def _filled(text: str, values: dict[str, str]) -> str:
-    for mark, value in values.items():
-        text = text.replace(mark, value)
-    return text
-
-
 def _after_last(path: Path, mark: str, line: str) -> str:
-    """The text of a file with a line put in after the last that holds ``mark``.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The text of a file with a line put in after the last that holds ``mark``."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    places = [i for i, text in enumerate(lines) if mark in text]
-    if not places:
-        raise UserError(f"{path.name} lists no chapter", f"Enter one by hand: {line.strip()}")
-    return "".join([*lines[: places[-1] + 1], line, *lines[places[-1] + 1 :]])
+    last = max(i for i, text in enumerate(lines) if mark in text)
+    return "".join([*lines[: last + 1], line, *lines[last + 1 :]])

@@ -6,17 +6,16 @@ page is made anew. Times of files do not count: they say nothing once a cache wa
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from functools import cache
-from html.parser import HTMLParser
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from bs4 import BeautifulSoup
+
 from ..files import write_whole
 from ..inputs import LIBRARY, chapters, digest, executed_path, is_stale, source_path
-from ..project import MODEL, SLIDERS, VIEW, cell_outputs, ledger_paths
+from ..project import ledger_paths
 
 #: Where the pages are, below the book's folder.
 HTML = Path("_build") / "html"
@@ -50,68 +49,42 @@ def _state(root: Path, profile: str) -> str:
 
 def problems(html: Path) -> list[str]:
     """What the pages may not hold, which Sphinx does not look at in raw HTML: links to files or places that are not there, and anything loaded from outside."""
+    html = html.resolve()
+    paths = [path for path in sorted(html.rglob("*.html")) if path.relative_to(html).parts[0] != "_static"]
+    pages = {path: _references(path, html) for path in paths}
     found = []
-    read = cache(_References)
-    for path in sorted(html.rglob("*.html")):
-        page = path.relative_to(html)
-        if page.parts[0] == "_static":
-            continue
-        for tag, address in read(path).found:
-            if why := _problem(tag, address, path, html.resolve(), read):
-                found.append(f"{page.as_posix()}: <{tag}> {why} ({address[:100]})")
+    for path, (addresses, _) in pages.items():
+        for tag, address in addresses:
+            if why := _problem(tag, address, path, html, pages):
+                found.append(f"{path.relative_to(html).as_posix()}: <{tag}> {why} ({address[:100]})")
     return list(dict.fromkeys(found))
 
 
-def missing(html: Path, executed: Mapping[str, Path]) -> list[str]:
-    """Sliders and models of the executed chapters (page -> executed copy) that their pages do not show, and models without a script."""
-    found = []
-    for page, copy in executed.items():
-        path = html / f"{page}.html"
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        for output in cell_outputs(json.loads(copy.read_text(encoding="utf-8"))):
-            about = output.get("metadata", {})
-            if SLIDERS in about and f'"model_id": "{output["data"][VIEW]["model_id"]}"' not in text:
-                found.append(f"{page}.html lacks the slider {about[SLIDERS].get('title')!r}")
-            if MODEL in about:
-                name = about[MODEL]["name"]
-                if f'data-model="{name}"' not in text:
-                    found.append(f"{page}.html lacks the model {name!r}")
-                if not (html / "_static" / "models" / f"{name}.js").is_file():
-                    found.append(f"{page}.html shows the model {name!r}, whose script is not in the book")
-    return found
+#: Every address in a page, with the element that holds it, and the places that addresses may name.
+References = tuple[list[tuple[str, str]], set[str]]
 
 
-class _References(HTMLParser):
-    """Every address in a page, with the element that holds it, and the places that addresses may name."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str]] = []
-        self.places: set[str] = set()
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "link" and dict(attrs).get("rel") == "canonical":
-            return  # says where the page stands; nothing is loaded
-        for name, value in attrs:
-            if name == "id" and value:
-                self.places.add(value)
+def _references(path: Path, html: Path) -> References:
+    found, page = [], BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    top = "../" * (len(path.relative_to(html).parts) - 1)
+    for tag in page.find_all(True):
+        if tag.name == "link" and "canonical" in tag.get("rel", ()):
+            continue  # says where the page stands; nothing is loaded
+        for name, value in tag.attrs.items():
             if name in ("src", "href", "data", "poster", "action", "xlink:href") and value:
-                self.found.append((tag, value.strip()))
-            elif name == "srcset" and value:
-                self.found += [(tag, part.split()[0]) for part in value.split(",") if part.split()]
-            elif name == "style" and value:
-                self.found += [("style", address) for address in re.findall(r"""url\(\s*["']?([^"')]+)""", value)]
+                found.append((tag.name, value.strip()))
+            elif name == "srcset":
+                found += [(tag.name, part.split()[0]) for part in value.split(",")]
+            elif name == "style":
+                found += [("style", address) for address in re.findall(r"""url\(\s*["']?([^"')]+)""", value)]
+            elif name == "data-model":
+                found.append(("script", f"{top}_static/models/{value}.js"))
+    return found, {tag["id"] for tag in page.find_all(id=True)}
 
-    handle_startendtag = handle_starttag
 
-
-def _problem(tag: str, address: str, page: Path, html: Path, read: Callable[[Path], _References]) -> str:
+def _problem(tag: str, address: str, page: Path, html: Path, pages: Mapping[Path, References]) -> str:
     """What is wrong with an address; empty if nothing is."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return "has no readable address"
+    parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         harmless = tag == "a" or parts.scheme in ("data", "mailto", "javascript", "about")
         return "" if harmless else "loads from outside"
@@ -122,6 +95,6 @@ def _problem(tag: str, address: str, page: Path, html: Path, read: Callable[[Pat
         target /= "index.html"
     if not target.is_file():
         return "leads to a file that is not there"
-    if tag != "a" or target.suffix != ".html" or parts.fragment in ("", "top"):
-        return ""
-    return "" if unquote(parts.fragment) in read(target).places else "leads to a place that is not there"
+    if tag == "a" and target in pages and parts.fragment not in ("", "top"):
+        return "" if unquote(parts.fragment) in pages[target][1] else "leads to a place that is not there"
+    return ""

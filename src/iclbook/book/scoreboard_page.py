@@ -8,7 +8,6 @@ written: where the claim came out otherwise, the build warns, so that prose cann
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 from docutils.nodes import make_id
 
 from .. import formulas
-from ..claims import render
+from ..claims import Claim, render
 from ..claims.scoreboard import Board, boards
 from ..errors import UserError
 from ..inputs import chapters
@@ -29,34 +28,51 @@ CHAPTERS = "../notebooks/"
 def markdown(profile: str, root: Path) -> str:
     """The scoreboard's body in MyST Markdown: counts, the picture, filters, then one section for each paper with a line for each claim."""
     listed = chapters(root)
-    places = {name: place for place, name in enumerate(listed)}
-    found = sorted(boards(profile, root), key=lambda board: places.get(board.ledger.chapter_name, len(places)))
+    found = sorted(boards(profile, root), key=lambda board: listed.index(board.ledger.chapter_name))
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
-    lines += [_picture(found, listed), "", _filters(found), ""]
+    lines += [_picture(found), "", _filters(found), ""]
     for board in found:
-        lines += [f"## {render.plain_markdown(board.ledger.title)}", "", _chapter_line(board, profile, listed), ""]
-        lines += ["````{container} iclbook-scroll iclbook-list", *_table(board, _page(board, listed)), "````", ""]
+        told = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
+        lines += [f"## {render.plain_markdown(board.ledger.title)}", ""]
+        lines += [f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {told}", ""]
+        lines += ["````{container} iclbook-scroll iclbook-list", *_table(board), "````", ""]
     return "\n".join([*lines, *_premises(Ties(found, root))])
 
 
-def _premises(ties: Ties) -> list[str]:
-    """The claims that stand on claims, folded; nothing where no claim names a premise."""
-    if not ties.rests:
-        return []
-    doubted = sum(bool(ties.doubts(claim)) for claim in ties.rests)
-    items = []
-    for claim, named in ties.rests.items():
-        links = ", ".join(ties.link(premise, paper_of(claim), CHAPTERS) for premise in named)
-        items.append(f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>")
-    told = (
-        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(ties.edges)} such ties join "
-        f"{len({*ties.rests, *ties.carries})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
-        "does not hold or is undecided, and their badges say so."
-    )
-    folded = f"<summary>What rests on what</summary><p>{told}</p><ul>{''.join(items)}</ul>"
-    return ["## Claims that stand on claims", "", f'<details class="iclbook-premises-list">{folded}</details>', ""]
+def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
+    numbers = render.counts(rows, questions)
+    per_word = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
+    return f"{sum(numbers.values())} {what}: {per_word}"
+
+
+def _picture(found: list[Board]) -> str:
+    """All claims and questions as an HTML table, one row a paper, one cell each by verdict: a link to its place in the chapter, with its sentence on hover and focus."""
+    body = []
+    for board in found:
+        title = f'<a href="#{make_id(board.ledger.title)}">{escape(board.ledger.title)}</a>'
+        claims, questions = (_cells(board, asked) for asked in (False, True))
+        asked = f'<span class="iclbook-questions">Questions of our own: {questions}</span>' if questions else ""
+        body.append(f'<tr><th scope="row">{title}</th><td>{claims}{asked}</td></tr>')
+    return f'<table class="iclbook-picture"><tbody>{"".join(body)}</tbody></table>'
+
+
+def _cells(board: Board, questions: bool) -> str:
+    order = list(render.counts(board.rows, questions))
+    chosen = [row for row in board.rows if row[0].is_question == questions]
+    cells = ""
+    for claim, verdict in sorted(chosen, key=lambda row: order.index(row[1].word)):
+        symbol, name, _ = render.LOOKS[verdict.word]
+        says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
+        look = f'class="iclbook-cell iclbook-badge-{name}" href="{_place(board, claim)}"'
+        cells += f'<a {look} aria-label="{says}" data-says="{says}">{symbol}</a>'
+    return cells
+
+
+def _place(board: Board, claim: Claim) -> str:
+    """A claim's badge in its chapter, from the scoreboard."""
+    return f"{CHAPTERS}{board.ledger.chapter_name}.html#{claim.anchor}"
 
 
 def _filters(found: list[Board]) -> str:
@@ -76,7 +92,7 @@ def _filters(found: list[Board]) -> str:
     return f'<form class="iclbook-filters" aria-label="Which claims to show" hidden>{"".join(boxes)}{count}</form>'
 
 
-def _table(board: Board, page: str) -> list[str]:
+def _table(board: Board) -> list[str]:
     """One line a claim: verdict, sentence, and where, a link to its badge in the chapter. In MyST, so that the book's search finds the sentences."""
     lines = ["| Verdict | What it says | Where |", "|---|---|---|"]
     for claim, verdict in board.rows:
@@ -84,55 +100,27 @@ def _table(board: Board, page: str) -> list[str]:
         key = f'<span data-verdict="{verdict.word}" data-chapter="{board.ledger.paper}" data-kind="{kind}"></span>'
         says = formulas.markdown(claim.says, render.plain_markdown)
         where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
-        if page:
-            where = f'<a href="{page}#{claim.anchor}">{where}</a>'
-        lines.append(f"| {key}{render.badge(verdict.word, verdict.label)} | {says} | {where} |")
+        link = f'<a href="{_place(board, claim)}">{where}</a>'
+        lines.append(f"| {key}{render.badge(verdict.word, verdict.label)} | {says} | {link} |")
     return lines
 
 
-def _page(board: Board, listed: list[str]) -> str:
-    """Where the paper's chapter stands, from the scoreboard; empty if the book does not list it."""
-    return f"{CHAPTERS}{board.ledger.chapter_name}.html" if board.ledger.chapter_name in listed else ""
-
-
-def _picture(found: list[Board], listed: list[str]) -> str:
-    """All claims and questions as an HTML table, one row a paper, one cell each by verdict: a link to its place in the chapter, with its sentence on hover and focus."""
-    body = []
-    for board in found:
-        page = _page(board, listed)
-        title = f'<a href="#{make_id(board.ledger.title)}">{escape(board.ledger.title)}</a>'
-        claims, questions = (_cells(board.rows, asked, page) for asked in (False, True))
-        asked = f'<span class="iclbook-questions">Questions of our own: {questions}</span>' if questions else ""
-        body.append(f'<tr><th scope="row">{title}</th><td>{claims}{asked}</td></tr>')
-    return f'<table class="iclbook-picture"><tbody>{"".join(body)}</tbody></table>'
-
-
-def _cells(rows: Sequence[render.Row], questions: bool, page: str) -> str:
-    order = list(render.counts(rows, questions))
-    chosen = [row for row in rows if row[0].is_question == questions]
-    cells = ""
-    for claim, verdict in sorted(chosen, key=lambda row: order.index(row[1].word)):
-        symbol, name, _ = render.LOOKS[verdict.word]
-        says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
-        where = f' href="{page}#{claim.anchor}"' if page else ' tabindex="0"'
-        cells += (
-            f'<a class="iclbook-cell iclbook-badge-{name}"{where} aria-label="{says}" data-says="{says}">{symbol}</a>'
-        )
-    return cells
-
-
-def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
-    numbers = render.counts(rows, questions)
-    per_word = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
-    return f"{sum(numbers.values())} {what}: {per_word}"
-
-
-def _chapter_line(board: Board, profile: str, listed: list[str]) -> str:
-    line = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
-    if board.ledger.chapter_name not in listed:
-        return f"The chapter is not written yet. {line}"
-    unread = "" if board.executed else f"It has not been run at profile `{profile}`. "
-    return f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {unread}{line}"
+def _premises(ties: Ties) -> list[str]:
+    """The claims that stand on claims, folded; nothing where no claim names a premise."""
+    if not ties.rests:
+        return []
+    items = ""
+    for claim, named in ties.rests.items():
+        links = ", ".join(ties.link(premise, paper_of(claim), CHAPTERS) for premise in named)
+        items += f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>"
+    doubted = sum(bool(ties.doubts(claim)) for claim in ties.rests)
+    told = (
+        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(ties.edges)} such ties join "
+        f"{len({*ties.rests, *ties.carries})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
+        "does not hold or is undecided, and their badges say so."
+    )
+    folded = f"<summary>What rests on what</summary><p>{told}</p><ul>{items}</ul>"
+    return ["## Claims that stand on claims", "", f'<details class="iclbook-premises-list">{folded}</details>', ""]
 
 
 # -- quotations -------------------------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
 
 from .. import replication
 from ..claims.scoreboard import boards
@@ -23,7 +25,7 @@ from ..inputs import chapters, executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..project import check_profile
 from ..workers import die_with
-from . import addresses, figures, glance, page_models, scoreboard_page, status_page, ties
+from . import addresses, figures, glance, scoreboard_page, status_page, ties
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -43,13 +45,15 @@ def setup(app: Sphinx) -> dict[str, object]:
     """Register with Sphinx."""
     profile = check_profile(os.environ.get("ICLBOOK_BOOK_PROFILE", "paper"))
     app.add_config_value("iclbook_profile", profile, "env", [str])
-    figures.setup(app)
+    app.add_node(nodes.image, override=True, html=(figures.visit_image, HTML5Translator.depart_image))
+    app.add_post_transform(figures.NumberedFigures)
     app.add_post_transform(FirstUses)
     app.add_search_language(addresses.English)
     app.connect("build-finished", addresses.add_numbers)
     app.connect("config-inited", use_all_cores)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)
+    app.connect("html-page-context", figures.move_widgets, priority=900)  # after MyST-NB
     app.connect("source-read", replace_source)
     app.connect("env-before-read-docs", remember)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
@@ -82,10 +86,10 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
     for marker, markdown in COMPUTED.items():
         if marker in source[0]:
             source[0] = source[0].replace(marker, _or_warn(docname, "", markdown, profile, root))
-    for page in (scoreboard_page, page_models):
-        if page.MARKER.search(source[0]):
-            bare = page.MARKER.sub("", source[0])
-            source[0] = _or_warn(docname, bare, page.filled, source[0], docname, profile, root)
+    for module in (scoreboard_page, figures):
+        if module.MARKER.search(source[0]):
+            bare = module.MARKER.sub("", source[0])
+            source[0] = _or_warn(docname, bare, module.filled, source[0], docname, profile, root)
 
 
 def _or_warn(docname: str, otherwise: str, make: Callable[..., str], *arguments: object) -> str:
@@ -100,14 +104,14 @@ def _or_warn(docname: str, otherwise: str, make: Callable[..., str], *arguments:
 def executed_text(docname: str, source: str, profile: str, root: Path) -> str:
     """The executed copy as JSON; where there is none that can be shown, the source as a notebook without outputs, with a warning."""
     name = docname.rpartition("/")[2]
-    path = executed_path(name, profile, root)
     if why := is_stale(name, profile, root):
         logger.warning("%s", stale_line(name, profile, why), location=docname)
     bare = nbformat.writes(jupytext.reads(source, fmt="py:percent"))
-    return _or_warn(docname, bare, _shown, name, path, profile, root) if path.is_file() else bare
+    return _or_warn(docname, bare, _shown, name, profile, root)
 
 
-def _shown(name: str, path: Path, profile: str, root: Path) -> str:
-    notebook = glance.with_folds(figures.without(nbformat.read(path, as_version=4)))
+def _shown(name: str, profile: str, root: Path) -> str:
+    notebook = nbformat.read(executed_path(name, profile, root), as_version=4)
+    notebook = glance.with_folds(figures.without(notebook))
     notebook = glance.with_glance(ties.with_ties(notebook, profile, root), name, profile, root)
     return nbformat.writes(glance.with_hero(notebook))

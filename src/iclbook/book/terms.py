@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from docutils import nodes
@@ -55,21 +56,21 @@ class FirstUses(SphinxPostTransform):
         if page.startswith("notebooks/") and NOTATION in self.env.found_docs:
             notation = self.env.get_doctree(NOTATION)
             address = self.app.builder.get_relative_uri(page, NOTATION)
-            link_first_uses(self.document, words(notation), letters(notation), address)
+            link_first_uses(self.document, _words(notation), _letters(notation), address)
 
 
-def words(notation: nodes.document) -> dict[str, Place]:
-    """Words of the glossaries, without the :data:`ORDINARY` ones."""
+def _words(notation: nodes.document) -> dict[str, Place]:
+    """Words of the glossary, without the :data:`ORDINARY` ones."""
     return {
         term.astext(): Place(term["ids"][0], _first_sentence(item))
         for glossary in notation.findall(addnodes.glossary)
         for item in glossary.findall(nodes.definition_list_item)
         for term in item.findall(nodes.term)
-        if term.astext() not in ORDINARY and term["ids"]
+        if term.astext() not in ORDINARY
     }
 
 
-def letters(notation: nodes.document) -> dict[str, Place]:
+def _letters(notation: nodes.document) -> dict[str, Place]:
     """Letters that have several meanings, as TeX."""
     return {
         letter.astext(): Place(entry["ids"][0], f"What {letter.astext().lstrip(chr(92))} stands for")
@@ -81,14 +82,10 @@ def letters(notation: nodes.document) -> dict[str, Place]:
 
 def _first_sentence(item: nodes.definition_list_item) -> str:
     """Of the explanation; empty where it holds a formula, which a tooltip cannot show."""
-    text = ""
-    for child in next(iter(item.findall(nodes.paragraph)), nodes.paragraph()).children:
-        if isinstance(child, nodes.math):
-            break
-        text += child.astext()
-        if sentence := re.match(r"(.+?\.)(\s|$)", text, re.DOTALL):
-            return " ".join(sentence[1].split())
-    return ""
+    paragraph = next(item.findall(nodes.paragraph))
+    words = takewhile(lambda child: not isinstance(child, nodes.math), paragraph.children)
+    sentence = re.match(r"(.+?\.)(\s|$)", "".join(child.astext() for child in words), re.DOTALL)
+    return " ".join(sentence[1].split()) if sentence else ""
 
 
 def link_first_uses(
@@ -115,13 +112,10 @@ def link_first_uses(
 def _prose(node: nodes.Node) -> Iterator[nodes.Text | nodes.math]:
     """Texts and formulas of the page's prose, in order; of emphasised text only what is a single word or term."""
     for child in node.children:
-        if isinstance(child, (nodes.Text, nodes.math)):
-            if not isinstance(node, (nodes.document, nodes.section)):
-                yield child
-        elif isinstance(child, nodes.emphasis):
-            if len(child.astext().split()) <= 3:
-                yield from _prose(child)
-        elif not isinstance(child, NO_PROSE):
+        sentence = isinstance(child, nodes.emphasis) and len(child.astext().split()) > 3
+        if isinstance(child, nodes.Text | nodes.math):
+            yield child
+        elif not sentence and not isinstance(child, NO_PROSE):
             yield from _prose(child)
 
 
@@ -146,7 +140,6 @@ def _pattern(word: str) -> str:
 
 
 def _link(shown: nodes.Node, place: Place, address: str) -> nodes.reference:
-    link = nodes.reference("", "", shown, internal=True, refuri=f"{address}#{place.anchor}", classes=["iclbook-term"])
-    if place.meaning:
-        link["reftitle"] = place.meaning
-    return link
+    title = {"reftitle": place.meaning} if place.meaning else {}
+    uri = f"{address}#{place.anchor}"
+    return nodes.reference("", "", shown, internal=True, refuri=uri, classes=["iclbook-term"], **title)

@@ -12,7 +12,6 @@ import nbformat
 from ..claims import Ledger
 from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
-from ..inputs import chapters
 from ..project import cell_outputs
 from ..replication import fold_lines
 from .glance import authors, entries
@@ -21,15 +20,15 @@ from .glance import authors, entries
 PLACES = re.compile(r"<!--(doubt|ties) ([^\s>]+)-->")
 #: A sentence of doubt names so many premises, the nearest ones.
 NAMED = 3
-#: How a premise is described that leaves in doubt what rests on it, by the word of its verdict, for one and for several.
+#: How a premise is described that leaves in doubt what rests on it, by the word of its verdict.
 DOUBTS = {
-    "not reproduced": ("did not reproduce", "did not reproduce"),
-    "inconsistent": ("is inconsistent", "are inconsistent"),
-    "no": ("is answered no", "are answered no"),
-    "too close to call": ("is too close to call", "are too close to call"),
-    "out of reach": ("is out of reach", "are out of reach"),
-    "not yet tested": ("is not yet tested", "are not yet tested"),
-    "open": ("is open", "are open"),
+    "not reproduced": "did not reproduce",
+    "inconsistent": "is inconsistent",
+    "no": "is answered no",
+    "too close to call": "is too close to call",
+    "out of reach": "is out of reach",
+    "not yet tested": "is not yet tested",
+    "open": "is open",
 }
 
 
@@ -39,6 +38,7 @@ class Ties:
     Attributes:
         rows: claim and verdict by id.
         rests: claim -> the claims that it names as its premises, in the ledger's order.
+        edges: every (premise, what rests on it) once.
         carries: claim -> the claims that name it.
         names: how each paper is called in a line.
     """
@@ -46,17 +46,12 @@ class Ties:
     def __init__(self, found: Sequence[Board], root: Path) -> None:
         self.rows = {claim.id: (claim, verdict) for board in found for claim, verdict in board.rows}
         self.rests = {claim.id: claim.requires for claim, _ in self.rows.values() if claim.requires}
+        self.edges = [(premise, claim_id) for claim_id, named in self.rests.items() for premise in named]
         self.carries: dict[str, list[str]] = {}
         for premise, claim_id in self.edges:
             self.carries.setdefault(premise, []).append(claim_id)
         self.names = {board.ledger.paper: _name(board.ledger, root) for board in found}
-        listed, names = chapters(root), {board.ledger.paper: board.ledger.chapter_name for board in found}
-        self._pages = {paper: f"{name}.html" if name in listed else "" for paper, name in names.items()}
-
-    @property
-    def edges(self) -> list[tuple[str, str]]:
-        """Every (premise, what rests on it) once."""
-        return [(premise, claim) for claim, named in self.rests.items() for premise in named]
+        self._pages = {board.ledger.paper: f"{board.ledger.chapter_name}.html" for board in found}
 
     def word(self, claim_id: str) -> str:
         """The word of a claim's verdict."""
@@ -64,25 +59,19 @@ class Ties:
 
     def doubts(self, claim_id: str) -> list[str]:
         """Of all that a claim rests on, directly or not, what does not hold or is undecided, the nearest first."""
-        found: list[str] = []
-        todo = [*self.rests.get(claim_id, ())]
-        while todo:
-            name = todo.pop(0)
-            if name not in found:
-                found.append(name)
-                todo += self.rests.get(name, ())
+        found = list(self.rests.get(claim_id, ()))
+        for name in found:  # which grows
+            found += [premise for premise in self.rests.get(name, ()) if premise not in found]
         return [name for name in found if self.word(name) in DOUBTS]
 
     def link(self, claim_id: str, home: str, folder: str = "") -> str:
         """A claim's place in its paper as a link, with its sentence as the title; with the paper's name where that is not ``home``.
 
         Args:
-            folder: from the page to the chapters. A claim whose chapter is in no book is named without a link.
+            folder: from the page to the chapters.
         """
         claim, paper = self.rows[claim_id][0], paper_of(claim_id)
         text = html(claim.where) if paper == home else f"{escape(self.names[paper])}, {html(claim.where)}"
-        if not self._pages[paper]:
-            return text
         says = escape(" ".join(plain(claim.says).split()))
         return f'<a href="{folder}{self._pages[paper]}#{claim.anchor}" title="{says}">{text}</a>'
 
@@ -105,7 +94,10 @@ def doubt_sentence(ties: Ties, claim_id: str) -> str:
     by_word: dict[str, list[str]] = {}
     for name in doubts[:NAMED]:
         by_word.setdefault(ties.word(name), []).append(ties.link(name, paper_of(claim_id)))
-    told = [f"on {_and(links)}, which {DOUBTS[word][len(links) > 1]}" for word, links in by_word.items()]
+    told = []
+    for word, links in by_word.items():
+        ended = DOUBTS[word] if len(links) == 1 else DOUBTS[word].replace("is ", "are ", 1)
+        told.append(f"on {_and(links)}, which {ended}")
     if len(doubts) > NAMED:
         told.append(f"on {len(doubts) - NAMED} more such")
     return f"Rests {_and(told, ', and ')}." if told else ""
@@ -130,12 +122,10 @@ def both_directions(ties: Ties, claim_id: str) -> str:
 
 
 def filled(text: str, ties: Ties, redrawn: Mapping[str, str]) -> str:
-    """HTML of badges with the places filled in, among them what another draw says; those of claims that no ledger has any more stay empty."""
+    """HTML of badges with the places filled in, among them what another draw says."""
 
     def told(match: re.Match) -> str:
         kind, claim_id = match.groups()
-        if claim_id not in ties.rows:
-            return ""
         if kind == "ties":
             return both_directions(ties, claim_id) + redrawn.get(claim_id, "")
         sentence = doubt_sentence(ties, claim_id)
@@ -150,6 +140,6 @@ def with_ties(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbfo
     redrawn = fold_lines(root) if profile == "paper" else {}
     for output in cell_outputs(notebook):
         data = output.get("data", {})
-        if PLACES.search(text := "".join(data.get("text/html", ""))):
-            data["text/html"] = filled(text, ties, redrawn)
+        if "text/html" in data:
+            data["text/html"] = filled("".join(data["text/html"]), ties, redrawn)
     return notebook

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -16,7 +17,6 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.quiver import Quiver
 from matplotlib.text import Annotation
@@ -37,13 +37,15 @@ POINTS = 300
 
 def rows(figure: Figure) -> list[Row]:
     """What a figure that has been drawn shows, one row a number or point; columns as in :data:`COLUMNS`."""
+    found = []
     panels = [ax for ax in figure.axes if ax.get_visible() and getattr(ax, "_colorbar", None) is None]
-    return [
-        {"panel": number} | about | row
-        for number, ax in enumerate(panels, start=1)
-        for about in [_about(ax)]
-        for row in _named(ax, _rows(ax, figure))
-    ]
+    for place, ax in enumerate(panels, start=1):
+        title = ax.get_title() or ax.get_title(loc="left") or ax.get_title(loc="right")
+        about = {"panel": place, "title": title, "x axis": _axis_label(ax, "x"), "y axis": _axis_label(ax, "y")}
+        words = {name: _words(getattr(ax, f"{name}axis")) for name in "xy"}
+        for row in _rows(ax, figure):
+            found.append(about | row | {f"{name} name": words[name].get(row.get(name), "") for name in "xy"})
+    return found
 
 
 def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
@@ -54,17 +56,10 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_shown(row.get(name, "")) for name in columns] for row in found)
+    for row in found:
+        values = [row.get(name, "") for name in columns]
+        writer.writerow([f"{v:.7g}" if isinstance(v, float | np.floating) else v for v in values])
     return written.getvalue()
-
-
-def _shown(value: Any) -> str:
-    return f"{float(value):.7g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def _about(ax: Axes) -> Row:
-    title = ax.get_title() or ax.get_title(loc="left") or ax.get_title(loc="right")
-    return {"title": title, "x axis": _axis_label(ax, "x"), "y axis": _axis_label(ax, "y")}
 
 
 def _axis_label(ax: Axes, axis: str) -> str:
@@ -76,16 +71,8 @@ def _axis_label(ax: Axes, axis: str) -> str:
     return next((label for label in labels if label), whole.get_text() if whole is not None else "")
 
 
-def _named(ax: Axes, rows: Iterator[Row]) -> Iterator[Row]:
-    """The rows, each with the words that stand at its place on an axis whose ticks are words."""
-    words = {name: _words(getattr(ax, f"{name}axis")) for name in "xy"}
-    for row in rows:
-        names = {f"{name} name": words[name].get(row.get(name), "") for name in "xy" if words[name]}
-        yield row | names
-
-
 def _words(axis: Any) -> Mapping[float, str]:
-    """Tick -> word, of an axis whose ticks are not all numbers."""
+    """Tick -> the word at it, of an axis whose ticks are not all numbers."""
     words = {float(t): text.get_text() for t, text in zip(axis.get_ticklocs(), axis.get_ticklabels())}  # noqa: B905
     return words if any(word and not _is_number(word) for word in words.values()) else {}
 
@@ -127,7 +114,7 @@ class _Series:
     def __init__(self, ax: Axes, figure: Figure) -> None:
         legends = [a.get_legend() for a in (ax, *figure.axes)] + list(figure.legends)
         self.entries: dict[Any, str] = {}
-        for legend in (each for each in legends if isinstance(each, Legend)):
+        for legend in filter(None, legends):
             for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=False):
                 self.entries.setdefault(_looks(handle), text.get_text())
         self.unnamed = 0
@@ -177,15 +164,14 @@ def _line(ax: Axes, line: Line2D, legend: _Series) -> Iterator[Row]:
 
 
 def _bars(bars: BarContainer, legend: _Series) -> Iterator[Row]:
-    upright = bars.orientation != "horizontal"
     for bar in bars.patches:
-        series = legend.of(bars, bar.get_facecolor())
         (x, y), width, height = bar.get_xy(), bar.get_width(), bar.get_height()
-        row = {"series": series, "kind": "bar"}
-        if upright:
-            yield row | {"x": x + width / 2, "y": y + height} | ({"low": y} if y else {})
+        if bars.orientation == "horizontal":
+            x, y, low = x + width, y + height / 2, x
         else:
-            yield row | {"x": x + width, "y": y + height / 2} | ({"low": x} if x else {})
+            x, y, low = x + width / 2, y + height, y
+        series = legend.of(bars, bar.get_facecolor())
+        yield {"series": series, "kind": "bar", "x": x, "y": y} | ({"low": low} if low else {})
 
 
 def _error_bars(container: ErrorbarContainer, legend: _Series) -> Iterator[Row]:
@@ -258,6 +244,7 @@ GOOD = ("proved", "follows")
 BAD = ("refuted", "needs hypothesis", "vacuous", "does not follow")
 
 
+@dataclass(repr=False)
 class Table:
     """Rows as a table; the last expression of a cell shows it.
 
@@ -268,31 +255,29 @@ class Table:
         folded: show the label alone until it is clicked on.
     """
 
-    def __init__(
-        self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], label: str, folded: bool = False
-    ) -> None:
-        unknown = {*columns}.difference(*rows)
-        assert not unknown, f"no row of the table {label!r} has {', '.join(unknown)}"
-        self.rows, self.columns, self.label, self.folded = list(rows), dict(columns), label, folded
+    rows: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, str]
+    label: str
+    folded: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = {*self.columns}.difference(*self.rows)
+        assert not unknown, f"no row of the table {self.label!r} has {', '.join(unknown)}"
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{html(name)}</th>' for name in self.columns.values())
-        body = "".join(
-            "<tr>"
-            + "".join(
-                f'<td data-label="{escape(plain(name), quote=True)}">{_cell(row.get(key, ""))}</td>'
+        body = ""
+        for row in self.rows:
+            cells = [
+                f'<td data-label="{escape(plain(name))}">{_cell(row.get(key, ""))}</td>'
                 for key, name in self.columns.items()
-            )
-            + "</tr>"
-            for row in self.rows
-        )
+            ]
+            body += f"<tr>{''.join(cells)}</tr>"
         table = (
-            f'<div class="iclbook-scroll" role="region" aria-label="{escape(self.label, quote=True)}" tabindex="0">'
+            f'<div class="iclbook-scroll" role="region" aria-label="{escape(self.label)}" tabindex="0">'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
-        if not self.folded:
-            return table
-        return f"<details><summary>{escape(self.label)}</summary>{table}</details>"
+        return f"<details><summary>{escape(self.label)}</summary>{table}</details>" if self.folded else table
 
     def __repr__(self) -> str:
         lines = [

@@ -38,10 +38,10 @@ def narrow(figure: Figure, dpi: float) -> Figure | None:
     FigureCanvasAgg(copy)  # measures all words with one renderer
     copy.dpi = dpi
     copy.set_layout_engine("constrained")
-    panels = [ax for ax in copy.axes if getattr(ax, "_colorbar", None) is None]
-    for ax in [ax for ax in panels if not ax.axison and not ax.has_data() and not ax.texts]:
+    axes = [ax for ax in copy.axes if getattr(ax, "_colorbar", None) is None]
+    panels = [ax for ax in axes if ax.axison or ax.has_data() or ax.texts]
+    for ax in {*axes}.difference(panels):
         ax.remove()
-        panels.remove(ax)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # before its lines are broken a figure may have no room
         if not panels or copy.subfigs or not _restack(copy, panels):
@@ -64,11 +64,11 @@ def _restack(figure: Figure, panels: list[Axes]) -> bool:
     """Put the panels below each other in the order of reading; false if a panel is in no grid, or if the figure would become too tall."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
-    boxes = [ax.get_window_extent() for ax in panels]
-    rows = sorted({_row(ax) for ax in panels})
-    order = sorted(range(len(panels)), key=lambda i: (rows.index(_row(panels[i])), boxes[i].x0))
-    panels[:] = [panels[i] for i in order]
-    places = _places(panels, [rows.index(_row(ax)) for ax in panels])
+    # where a panel's row begins, from the figure's top: the same for all of a row, whatever their labels
+    tops = {ax: round(1 - ax.get_subplotspec().get_position(figure).y1, 2) for ax in panels}
+    panels.sort(key=lambda ax: (tops[ax], ax.get_window_extent().x0))
+    rows = sorted({*tops.values()})
+    places = _places(panels, [rows.index(tops[ax]) for ax in panels])
     below, beside = (1 + max(place[k] for place in places) for k in (0, 1))
     heights = [0.0] * below
     for ax, (row, _) in zip(panels, places, strict=True):
@@ -82,11 +82,6 @@ def _restack(figure: Figure, panels: list[Axes]) -> bool:
     tall = sum(heights) + sum(LINE * len(legend.get_texts()) for legend in figure.legends)
     figure.set_size_inches(WIDTH, tall)
     return tall <= TALLEST
-
-
-def _row(ax: Axes) -> float:
-    """Where a panel's row begins, as a share of the figure's height from its top: the same for all of a row, whatever their labels."""
-    return round(1 - ax.get_subplotspec().get_position(ax.figure).y1, 2)
 
 
 def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
@@ -103,24 +98,21 @@ def _height(ax: Axes, shape: float, width: float) -> float:
     if ax.images and ax.get_aspect() != "auto":
         rows, columns = np.shape(ax.images[0].get_array())[:2]
         return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
-    return float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)) + (
-        LINE * len(ax.get_legend().get_texts()) if ax.get_legend() else 0
-    )
+    entries = ax.get_legend().get_texts() if ax.get_legend() else ()
+    return float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)) + LINE * len(entries)
 
 
 def _show_labels(panels: list[Axes]) -> None:
     """Panels that shared the labels of a neighbour beside or below them get their own."""
     for ax in panels:
-        for axis, shared in (("x", ax.get_shared_x_axes()), ("y", ax.get_shared_y_axes())):
+        for axis, side, shared in (("x", "bottom", ax.get_shared_x_axes()), ("y", "left", ax.get_shared_y_axes())):
             together = [other for other in shared.get_siblings(ax) if other in panels]
-            if len(together) < 2:
-                continue
-            if axis == "x" and len(together) == len(panels) and ax is not panels[-1]:
-                continue  # one column over one axis: the last panel bears it
-            ax.tick_params(**{f"label{'bottom' if axis == 'x' else 'left'}": True})
-            label = next((t for o in together if (t := getattr(o, f"get_{axis}label")())), "")
-            if not getattr(ax, f"get_{axis}label")():
-                getattr(ax, f"set_{axis}label")(label)
+            column = axis == "x" and len(together) == len(panels)  # over one axis, which the last panel bears
+            if len(together) > 1 and (not column or ax is panels[-1]):
+                ax.tick_params(**{f"label{side}": True})
+                if not getattr(ax, f"get_{axis}label")():
+                    labels = (getattr(other, f"get_{axis}label")() for other in together)
+                    getattr(ax, f"set_{axis}label")(next(filter(None, labels), ""))
 
 
 def _fit(figure: Figure, panels: list[Axes]) -> None:

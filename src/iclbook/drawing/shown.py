@@ -29,7 +29,6 @@ from matplotlib.path import Path as Outline
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Affine2D
 from PIL import Image
-from traitlets import Unicode
 
 from ..project import FIGURE
 from ..store import Results
@@ -40,12 +39,6 @@ from .narrow import narrow
 LEVEL = 8
 
 
-class AboutFormatter(JSONFormatter):
-    """Formats figures as :data:`FIGURE`."""
-
-    format_type = Unicode(FIGURE)
-
-
 def keep(shell: Any, css_dpi: float, scale: int) -> None:
     """From now on every figure that this notebook shows carries its numbers and its origin; a second call changes nothing.
 
@@ -53,30 +46,31 @@ def keep(shell: Any, css_dpi: float, scale: int) -> None:
         shell: the notebook's IPython shell.
         css_dpi, scale: CSS pixels an inch, and pixels of a PNG a CSS pixel.
     """
-    if FIGURE in shell.display_formatter.formatters:
+    formatters = shell.display_formatter.formatters
+    if FIGURE in formatters:
         return
-    measure = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1"
+    measure, dpi = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1", css_dpi * scale
+
+    def size(figure: Figure) -> list[int]:
+        return [round(inches * css_dpi) for inches in figure.get_size_inches()]
 
     def picture(figure: Figure) -> tuple[str, dict[str, int]]:
-        width, height = (round(inches * css_dpi) for inches in figure.get_size_inches())
-        return _text(png(pixels(figure, css_dpi * scale))), {"width": width, "height": height}
+        return _text(png(pixels(figure, dpi))), dict(zip(("width", "height"), size(figure), strict=True))
 
     def about(figure: Figure) -> dict[str, Any]:
         found: dict[str, Any] = {
             "csv": figure_data.text(figure_data.rows(figure)),
             "origin": origin(drawn_from.get(figure, ())),
         }
-        broken = faults(figure, css_dpi * scale) if measure else []
-        small = narrow(figure, css_dpi * scale)
+        broken = faults(figure, dpi) if measure else []
+        small = narrow(figure, dpi)
         if small is not None:
-            found["narrow"] = _text(png(pixels(small, css_dpi * scale)))
-            found["size"] = [round(inches * css_dpi) for inches in small.get_size_inches()]
-            broken += [f"on a phone: {fault}" for fault in (faults(small, css_dpi * scale) if measure else ())]
+            found |= {"narrow": _text(png(pixels(small, dpi))), "size": size(small)}
+            broken += [f"on a phone: {fault}" for fault in (faults(small, dpi) if measure else ())]
         return found | ({"faults": broken} if broken else {})
 
-    formatters = shell.display_formatter.formatters
     formatters["image/png"].for_type(Figure, picture)
-    formatters[FIGURE] = AboutFormatter(parent=shell.display_formatter)
+    formatters[FIGURE] = JSONFormatter(parent=shell.display_formatter, format_type=FIGURE)
     formatters[FIGURE].for_type(Figure, about)
 
 
@@ -123,67 +117,51 @@ def origin(of: Iterable[Results]) -> dict[str, Any] | None:
 
     A study that is named twice, or of which a copy is named, stands once.
     """
-    every = (each.provenance for each in of)
-    studies = {(about["config"]["paper"], about["config"]["name"]): about for about in every}
+    studies = {(each.provenance["config"]["paper"], each.provenance["config"]["name"]): each.provenance for each in of}
     if not studies:
         return None
+    versions = {name: version(name) for name in ("torch", "numpy", "matplotlib")}
     return {
         "studies": [_study(*key, studies[key]) for key in sorted(studies)],
-        "versions": {
-            "Python": platform.python_version(),
-            **{name: version(name) for name in ("torch", "numpy", "matplotlib")},
-        },
+        "versions": {"Python": platform.python_version(), **versions},
     }
 
 
 def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says of a stored training or computation."""
+    """What a page says of a stored training, by the seed of every run, or of a computation, by every member of every group."""
     config = about["config"]
-    runs = _runs(config)
-    kept = ("seconds", "device", "python", "torch", "numpy", "commit", "source")
+    if "count" in config:
+        seeds = [config["first"] + k for _ in config["groups"] for k in range(config["count"])]
+    else:
+        seeds = [run["seed"] for group in config["groups"] for run in group["runs"]]
     return {
         "paper": paper,
         "study": name,
-        "runs": len(runs),
-        "seeds": ranges({seed for seed in runs if seed is not None}),
+        "runs": len(seeds),
+        "seeds": ranges({*seeds}),
         "steps": config.get("steps"),
-        "date": _date(about.get("commit", "")),
-        **{key: about[key] for key in kept if key in about},
+        "date": _date(about["commit"]),
+        **{key: about[key] for key in ("seconds", "device", "python", "torch", "numpy", "source")},
     }
-
-
-def _runs(config: Mapping[str, Any]) -> list[int | None]:
-    """The seed of every run of a training, or of every member of every group of a computation."""
-    groups = config.get("groups", [])
-    if "count" in config:
-        return [config["first"] + k for _ in groups for k in range(config["count"])]
-    return [run.get("seed") for group in groups for run in group.get("runs", [])]
 
 
 def ranges(numbers: Iterable[int]) -> str:
     """Whole numbers in few words: ``0-4, 7``."""
     found: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if found and number == found[-1][-1] + 1:
+            found[-1] = [found[-1][0], number]
         else:
-            found.append([number, number])
-    return ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in found)
+            found.append([number])
+    return ", ".join("-".join(map(str, ends)) for ends in found)
 
 
 @cache
 def _date(commit: str) -> str:
     """The day of a commit; the empty string where its history is not at hand."""
-    if not commit.isalnum():
-        return ""
+    call = ["git", "-C", str(Path(__file__).parent), "show", "-s", "--format=%cs", commit]
     try:
-        return subprocess.run(
-            ["git", "show", "-s", "--format=%cs", commit],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parent,
-        ).stdout.strip()
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -146,27 +147,18 @@ def figure(
     aspect: float = 0.62,
     width: float = WIDTH,
     height: float | None = None,
-    squeeze: bool = True,
-    **subplots,
+    **subplots: Any,
 ) -> tuple[Figure, Axes | np.ndarray]:
-    """A figure of a fixed size with a grid of axes.
+    """A figure of a fixed size with a grid of axes: ``plt.subplots`` (``sharey=True``, ``width_ratios=...``) with its columns first.
 
     Args:
-        ncols, nrows: panels across and down.
         aspect: height over width of one panel's share of the figure; a single panel is drawn as if it had half as much more width.
         width: inches; leave it so that all the figures of the book share their edges.
         height: inches; overrides ``aspect``.
-        squeeze, subplots: as in ``plt.subplots`` (``sharey=True``, ``width_ratios=...``).
-
-    Returns:
-        The figure and its axes: one Axes, or an array of shape (ncols,), (nrows,) or (nrows, ncols).
     """
-    if height is None:
-        columns = (
-            ncols if ncols > 1 else 1.5
-        )  # a single panel at full aspect would be taller than a reader's screen needs
-        height = round(aspect * width / columns * nrows + 0.3, 2)
-    return plt.subplots(nrows, ncols, figsize=(width, height), layout="constrained", squeeze=squeeze, **subplots)
+    columns = max(ncols, 1.5)  # a single panel at full aspect would be taller than a reader's screen needs
+    height = round(aspect * width / columns * nrows + 0.3, 2) if height is None else height
+    return plt.subplots(nrows, ncols, figsize=(width, height), layout="constrained", **subplots)
 
 
 def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str = "y") -> Line2D:
@@ -219,14 +211,10 @@ def heatmap(
 
     Returns:
         The image, for a colour bar shared by several panels.
-
-    Raises:
-        ValueError: ``matrix`` is not two-dimensional or not finite.
     """
     matrix = np.asarray(matrix, dtype=float)
-    if matrix.ndim != 2 or not np.isfinite(matrix).all():
-        raise ValueError(f"a heat map needs a finite matrix, got shape {matrix.shape}")
-    limit = _limit([matrix]) if vmax is None else float(vmax)
+    assert np.isfinite(matrix).all(), "a heat map needs a finite matrix"
+    limit = _limit([matrix]) if vmax is None else vmax
     image = ax.imshow(matrix, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
     ax.grid(False)
     for spine in ax.spines.values():

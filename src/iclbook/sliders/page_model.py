@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from IPython.display import display
 from matplotlib.figure import Figure
 
@@ -56,13 +55,11 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
     """Show a model that runs in the page.
 
     Args:
-        model: what runs.
-        title, description: instead of the model's own.
+        title, description: where the model brings none.
         of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description
-    assert title, f"the model {model.name!r} is shown without a title"
-    assert description, f"the model {model.name!r} is shown without a description"
+    assert "" not in (title, description), f"the model {model.name!r} is shown without a title or a description"
     text = markup(model, title, description)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
@@ -75,11 +72,11 @@ def markup(model: PageModel, title: str, description: str) -> str:
 
     Raises:
         ValueError: numbers that are not finite.
-        TypeError: data of another kind.
     """
-    text = json.dumps(model.data, separators=(",", ":"), allow_nan=False, default=_listed)
+    # arrays become lists, and what they hold Python's numbers
+    text = json.dumps(model.data, separators=(",", ":"), allow_nan=False, default=lambda array: array.tolist())
     assert len(text) <= MAX_CHARACTERS, f"the numbers of the model {model.name!r} have {len(text)} characters"
-    frame = draw(lambda: model.still(), {})
+    frame = draw(model.still, {})
     picture = base64.b64encode(frame.png).decode()
     safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element
     return (
@@ -98,15 +95,6 @@ def inline(name: str) -> str:
     """Style sheet and scripts of a model as HTML, for a place that does not load them."""
     assets = find_root() / "book" / "assets"
     style = (assets / "models.css").read_text(encoding="utf-8")
-    scripts = [
-        (assets / "models" / f"{part}.js").read_text(encoding="utf-8")
-        for part in (*SHARED, *BESIDE.get(name, ()), name)
-    ]
+    parts = [*SHARED, *BESIDE.get(name, ()), name]
+    scripts = [(assets / "models" / f"{part}.js").read_text(encoding="utf-8") for part in parts]
     return f"<style>{style}</style>" + "".join(f"<script>{script}</script>" for script in scripts)
-
-
-def _listed(array: np.ndarray | np.generic) -> Any:
-    """Arrays as lists, what they hold as Python's numbers."""
-    if not isinstance(array, np.ndarray | np.generic):
-        raise TypeError(f"a model cannot take {array!r:.60}")
-    return array.tolist()

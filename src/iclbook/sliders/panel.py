@@ -12,6 +12,7 @@ from typing import Any
 
 import ipywidgets as w
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 
 from ..drawing.figure_data import Row, rows
@@ -20,6 +21,7 @@ from ..drawing.style import DPI
 from ..numbers import number
 
 MOST = 60  # combinations through which a test moves two sliders
+POINTS = 11  # where a test stops on a continuous slider, both ends included
 FRAME_DPI = 1.5 * DPI  # sharp enough beside the figures at twice the resolution, at half their bytes
 
 
@@ -51,22 +53,12 @@ class Slider:
         where = f"slider {self.name!r}"
         assert values, f"{where} has no values"
         assert len(set(values)) == len(values), f"{where} has the same value twice: {values}"
-        assert len(labels) == len(set(labels)) == len(values), (
-            f"{where} needs a label of its own for each value: {labels}"
-        )
-        if self.live is not None:
+        assert len(labels) == len(set(labels)) == len(values), f"{where} needs a label for each value: {labels}"
+        if self.live:  # whoever has a kernel must find what the page shows
             low, high, _ = self.live
-            assert low < high, f"{where} has the live range {self.live}"
-            # whoever has a kernel must find what the page shows
             assert all(low <= value <= high for value in values), f"{where} leaves a value out of {self.live}"
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "labels", tuple(labels))
-
-    def index(self, start: dict[str, Any] | None) -> int:
-        """Where the static slider begins: the index of its start value, or 0."""
-        value = (start or {}).get(self.name, self.values[0])
-        assert value in self.values, f"slider {self.name!r} cannot start at {value!r}, only at {self.values}"
-        return self.values.index(value)
 
 
 @dataclass(frozen=True)
@@ -83,16 +75,11 @@ class Frame:
         return hashlib.sha256(self.png).hexdigest()
 
 
-def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = True, numbers: bool = False) -> Frame:
-    """Call ``frame(**values)`` and turn its figure into a PNG.
-
-    Every figure that the call opened is closed, also when it fails.
+def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = True) -> Frame:
+    """Call ``frame(**values)`` and turn its figure into a PNG; every figure that the call opened is closed, also when it fails.
 
     Args:
-        frame: returns a matplotlib Figure.
-        values: its keyword arguments.
-        small: for the net, in a palette; a live frame goes to a browser on the same machine, and is quick.
-        numbers: keep what the figure shows, for a CSV.
+        small: for a page, in a palette, and with the numbers that it shows; a live frame goes to a browser on the same machine, and is quick.
 
     Raises:
         Exception: whatever the function raises, with a note that names the values.
@@ -103,7 +90,7 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = 
         assert isinstance(figure, Figure), f"the frame function returned {type(figure).__name__}, no figure"
         width, height = (round(inches * DPI) for inches in figure.get_size_inches())
         drawn = pixels(figure, FRAME_DPI)
-        shown = rows(figure) if numbers else []
+        shown = rows(figure) if small else []
     except Exception as error:
         error.add_note(f"while drawing the slider frame at {values}")
         raise
@@ -114,58 +101,89 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = 
 
 
 class Panel(w.VBox):
-    """A slider figure. Subclasses say what is visible; ``moves`` lists (control, trait, positions) for the tests.
+    """A figure under one or two sliders; to a front end a plain VBox. A subclass makes the controls and the figure.
 
-    To a front end this is a plain VBox.
+    Args:
+        frame: takes the sliders' values by name and returns a matplotlib Figure, always of the same size.
+        sliders: one or two.
+        start: slider name -> value at which it begins; by default its first value.
+        title, description: plain text over the controls, and under the figure.
+        alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
+        play: name of the slider that also gets a play button.
+
+    Attributes:
+        moves: (control, trait, positions) of each slider, for :func:`exercise`.
+
+    Raises:
+        Exception: whatever ``frame`` raises.
     """
 
-    title: str | None = None
-    moves: list[tuple[w.Widget, str, list]]
+    interval: int  # milliseconds a step of the play button
 
-    def follow(self) -> None:
-        """Do what the front end does after a control moved (nothing where the kernel answers itself)."""
+    def __init__(
+        self,
+        frame: Callable[..., Figure],
+        sliders: Sequence[Slider],
+        start: dict[str, Any] | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        alt: Callable[..., str] | None = None,
+        play: str | None = None,
+    ) -> None:
+        names = [slider.name for slider in sliders]
+        assert 1 <= len(set(names)) == len(names) <= 2, f"one or two sliders, each with a name of its own: {names}"
+        assert {*(start or {}), play or names[0]} <= {*names}, f"start and play name sliders: {names}"
+        super().__init__()
+        self.frame, self.sliders, self.title, self.description, self.alt = frame, sliders, title, description, alt
+        self.controls = [self.control(slider, (start or {}).get(slider.name, slider.values[0])) for slider in sliders]
+        self.moves = [(control, *_positions(control)) for control in self.controls]
+        shown = [
+            _with_play(control, self.interval) if name == play and hasattr(control, "options") else control
+            for name, control in zip(names, self.controls, strict=True)
+        ]
+        self.children = lay_out(shown, self.figure(), title, description)
+        self.add_class("iclbook-sliders")
+
+    def control(self, slider: Slider, start: Any) -> w.Widget:
+        """The control of a slider, which stands at ``start``."""
+        raise NotImplementedError
+
+    def figure(self) -> list[w.Widget]:
+        """Draw at the start; what stands below the controls."""
+        raise NotImplementedError
 
     def visible(self) -> bytes:
         """The PNG that the reader sees now."""
         raise NotImplementedError
 
+    def follow(self) -> None:
+        """Do what the front end does after a control moved (nothing where the kernel answers itself)."""
+
     def is_right(self, sha: str) -> bool:
         """Whether the frame with this hash belongs to where the sliders stand; any, where the kernel draws it."""
         return True
+
+    def words(self, values: dict[str, Any], shown: Sequence[str]) -> str:
+        """Alt text of the frame at these values, which the controls show in these words."""
+        if self.alt:
+            return self.alt(**values)
+        said = ", ".join(f"{slider.label} {label}" for slider, label in zip(self.sliders, shown, strict=True))
+        return f"{self.title}: {said}" if self.title else said
 
     def __repr__(self) -> str:
         # text/plain of the executed notebook, read where widgets are not shown
         return f"[slider figure: {self.title or 'untitled'}]"
 
 
-def fill(
-    panel: Panel,
-    moves: list[tuple[w.Widget, str, list]],
-    played: Sequence[bool],
-    interval: int,
-    figure: Sequence[w.Widget],
-    title: str | None,
-    description: str | None,
-) -> None:
-    """Put controls, figure and texts into a panel; those ``played`` get a button that moves them along, ``interval`` milliseconds a step."""
-    shown = [_with_play(move[0], interval) if plays else move[0] for move, plays in zip(moves, played, strict=True)]
-    panel.title, panel.moves = title, moves
-    panel.children = lay_out(shown, figure, title, description)
-    panel.add_class("iclbook-sliders")
-
-
 def lay_out(
     controls: Sequence[w.Widget], figure: Sequence[w.Widget], title: str | None, description: str | None
-) -> list:
+) -> list[w.Widget]:
     """The children of a panel, from top to bottom; texts are plain text."""
     box = w.VBox(list(controls))
     box.add_class("iclbook-controls")
-    children = [box, *figure]
-    if title:
-        children.insert(0, text(title, "iclbook-title"))
-    if description:
-        children.append(text(description, "iclbook-description"))
-    return children
+    above = [text(title, "iclbook-title")] if title else []
+    below = [text(description, "iclbook-description")] if description else []
+    return [*above, box, *figure, *below]
 
 
 def text(content: str, style: str) -> w.HTML:
@@ -200,10 +218,11 @@ def png_of(holder: w.HTML) -> bytes:
     return base64.b64decode(holder.value.rpartition("base64,")[2].rstrip('">'))
 
 
-def selection(slider: Slider, start: dict[str, Any] | None, **options) -> w.SelectionSlider | w.ToggleButtons:
+def selection(slider: Slider, start: Any, **options: Any) -> w.SelectionSlider | w.ToggleButtons:
     """A slider through ``slider.values`` that shows their labels; names, which have no order, are buttons."""
+    assert start in slider.values, f"slider {slider.name!r} cannot start at {start!r}, only at {slider.values}"
     named = list(zip(slider.labels, slider.values, strict=True))
-    look = control_look(slider) | {"options": named, "index": slider.index(start)}
+    look = control_look(slider) | {"options": named, "index": slider.values.index(start)}
     if all(isinstance(value, str) for value in slider.values):
         buttons = w.ToggleButtons(**look | {"style": {"description_width": "initial", "button_width": "auto"}})
         buttons.add_class("iclbook-choice")
@@ -211,7 +230,7 @@ def selection(slider: Slider, start: dict[str, Any] | None, **options) -> w.Sele
     return w.SelectionSlider(**look, **options)
 
 
-def control_look(slider: Slider) -> dict:
+def control_look(slider: Slider) -> dict[str, Any]:
     """Options that every control shares."""
     return {
         "description": slider.label,
@@ -220,10 +239,16 @@ def control_look(slider: Slider) -> dict:
     }
 
 
-def describe(sliders: Sequence[Slider], shown: Sequence[str], title: str | None) -> str:
-    """Alt text of a frame when the author gives none."""
-    values = ", ".join(f"{slider.label} {label}" for slider, label in zip(sliders, shown, strict=True))
-    return f"{title}: {values}" if title else values
+def _positions(control: w.Widget) -> tuple[str, list]:
+    """The trait by which a test moves ``control``, and its positions from end to end."""
+    if hasattr(control, "options"):
+        return "index", list(range(len(control.options)))
+    if isinstance(control, w.IntSlider):
+        every = range(control.min, control.max + 1, control.step)
+        picked = np.unique(np.linspace(0, len(every) - 1, POINTS).round().astype(int))
+        return "value", [every[i] for i in picked]
+    ends = np.linspace(control.min, control.max, POINTS)
+    return "value", [float(v) for v in (10.0**ends if isinstance(control, w.FloatLogSlider) else ends)]
 
 
 def _with_play(control: w.SelectionSlider, interval: int) -> w.HBox:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from ...models import Attention
 from ...sliders import PageModel, show_model
-from ...sliders.panel import Panel, draw, lay_out, picture, picture_html, png_of, text
+from ...sliders.panel import draw, lay_out, picture, picture_html, png_of, text
 from ...tasks import LinearRegression
 from ...training import History
 from . import train_in_page as page
@@ -22,7 +22,7 @@ from . import train_in_page as page
 MARKS = tuple(sorted({*np.geomspace(20, 20_000, 35).astype(int).tolist(), *range(20_000, page.MOST + 1, 5_000)}))
 
 
-class TrainingPanel(Panel):
+class TrainingPanel(w.VBox):
     """Controls over a figure of the run so far; ``advance`` trains to the next picture.
 
     Attributes:
@@ -32,7 +32,7 @@ class TrainingPanel(Panel):
 
     def __init__(self, task: LinearRegression, title: str, description: str) -> None:
         super().__init__()
-        self.task, self.title = task, title
+        self.task = task
         self.settings: dict[str, Any] = dict(page.BEGIN)
         self._playing: asyncio.Task | None = None
         self._quiet = False
@@ -55,7 +55,6 @@ class TrainingPanel(Panel):
         self.children = lay_out(
             [buttons, self.tries, self.about, *self.controls.values()], [self.says, self.picture], title, description
         )
-        self.moves = []
         self.add_class("iclbook-sliders")
 
     # -- the run ------------------------------------------------------------------------------------------------------
