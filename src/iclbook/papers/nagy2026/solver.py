@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 from typing import Any
 
 import sympy
-
-from ...errors import UserError
+import z3
 
 PROVED, REFUTED, UNDECIDED, NEEDS, VACUOUS = "proved", "refuted", "undecided", "needs hypothesis", "vacuous"
 #: A statement is the theorem itself, a sentence of its paragraph, a stricter reading of one, a sentence elsewhere, or of this book (a repair).
@@ -127,10 +126,6 @@ class Statement:
         """The same without a hypothesis."""
         return replace(self, hypotheses=tuple(h for h in self.hypotheses if h != hypothesis))
 
-    def repaired(self) -> Statement:
-        """The same with the mending hypothesis among its own."""
-        return replace(self, hypotheses=(*self.hypotheses, self.mend))
-
     def formal(self) -> str:
         """Hypotheses, conclusion and definitions for a table, which sets what stands between dollars."""
         there = f"there are {', '.join(self.some)} with " if self.some else ""
@@ -163,14 +158,8 @@ class Induction:
 
 def shown(written: str) -> str:
     """A formula for a table."""
-    for name, better in (
-        ("rho2_two", "rho_2^2"),
-        ("rho2^2", "(rho^2)^2"),
-        ("rho2", "rho^2"),
-        ("!=", "≠"),
-        ("*", "·"),
-        ("w_star", "w*"),
-    ):
+    names = {"rho2_two": "rho_2^2", "rho2^2": "(rho^2)^2", "rho2": "rho^2", "!=": "≠", "*": "·", "w_star": "w*"}
+    for name, better in names.items():
         written = written.replace(name, better)
     return f"${written.strip()}$"
 
@@ -221,37 +210,33 @@ def _implication(of: str, written: str, fields: Mapping[str, str]) -> Statement:
         tuple(h.strip() for h in hypotheses.split(";") if h.strip()),
         conclusion.strip(),
         dict(part.strip().split(" = ", 1) for part in fields.get("with", "").split(";") if part.strip()),
-        some=_names(some),
+        some=tuple(some.split(", ")) if some else (),
         decided=decided,
         mend=mend,
-        mend_for_all=_names(for_all),
+        mend_for_all=tuple(for_all.split(", ")) if for_all else (),
     )
-
-
-def _names(written: str) -> tuple[str, ...]:
-    return tuple(written.split(", ")) if written else ()
 
 
 # -- the solver -----------------------------------------------------------------------------------------------------------------------
 
 
-def solver_module() -> ModuleType:
-    """z3.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    try:
-        import z3
-    except ImportError:
-        mend = "Run `make setup`, or `pip install -r requirements.txt` (package z3-solver)."
-        raise UserError("the SMT solver z3 is not installed", mend) from None
-    return z3
+_TO_Z3: dict[type, Callable[..., Any]] = {
+    sympy.Add: lambda *x: sum(x[1:], x[0]),
+    sympy.Mul: lambda *x: math.prod(x[1:], start=x[0]),
+    sympy.Abs: lambda x: z3.If(x >= 0, x, -x),
+    sympy.Eq: operator.eq,
+    sympy.Ne: operator.ne,
+    sympy.Le: operator.le,
+    sympy.Lt: operator.lt,
+    sympy.And: z3.And,
+    sympy.Or: z3.Or,
+    sympy.Not: z3.Not,
+    sympy.Implies: z3.Implies,
+}
 
 
 def to_z3(node: Any) -> Any:
     """A sympy formula in the solver's terms."""
-    z3 = solver_module()
     if node.is_Symbol:
         return z3.Real(node.name)
     if node.is_Rational:
@@ -261,21 +246,7 @@ def to_z3(node: Any) -> Any:
     if node.is_Pow:
         base = to_z3(node.base)
         return math.prod([base] * int(node.exp)) if node.exp > 0 else 1 / base
-    args = [to_z3(part) for part in node.args]
-    make: dict[type, Callable[..., Any]] = {
-        sympy.Add: lambda *x: sum(x[1:], x[0]),
-        sympy.Mul: lambda *x: math.prod(x[1:], start=x[0]),
-        sympy.Abs: lambda x: z3.If(x >= 0, x, -x),
-        sympy.Eq: lambda a, b: a == b,
-        sympy.Ne: lambda a, b: a != b,
-        sympy.Le: lambda a, b: a <= b,
-        sympy.Lt: lambda a, b: a < b,
-        sympy.And: z3.And,
-        sympy.Or: z3.Or,
-        sympy.Not: z3.Not,
-        sympy.Implies: z3.Implies,
-    }
-    return make[type(node)](*args)
+    return _TO_Z3[type(node)](*map(to_z3, node.args))
 
 
 Values = dict[str, sympy.Rational]
@@ -288,11 +259,7 @@ def ask(
 
     Args:
         for_all: variables over which the hypotheses are to be read as "for all": they may not be chosen by a counterexample.
-
-    Raises:
-        UserError: the solver is not installed.
     """
-    z3 = solver_module()
     assumed = [s.built(h) for h in (s.hypotheses if hypotheses is None else hypotheses)]
     said = s.built(s.conclusion if conclusion is None else conclusion)
     bound = s.some if conclusion is None else ()
@@ -319,7 +286,7 @@ def ask(
 
 def _rational(model: Any, names: Sequence[str]) -> Values | None:
     """The model's values; None if one of them is irrational."""
-    found = {name: model.eval(solver_module().Real(name), model_completion=True) for name in names}
+    found = {name: model.eval(z3.Real(name), model_completion=True) for name in names}
     if not all(hasattr(value, "as_fraction") for value in found.values()):
         return None
     return {name: sympy.Rational(str(value.as_fraction())) for name, value in found.items()}
@@ -328,11 +295,8 @@ def _rational(model: Any, names: Sequence[str]) -> Values | None:
 def is_counterexample(s: Statement, values: Values) -> bool:
     """Whether these fractions satisfy every hypothesis and break the conclusion; exact, by sympy and without the solver."""
     at = {sympy.Symbol(name, real=True): value for name, value in values.items()}
-
-    def holds(written: str) -> bool:
-        return bool(s.built(written).subs(at))
-
-    return all(map(holds, s.hypotheses)) and not holds(s.decided or s.conclusion)
+    *given, follows = (bool(s.built(written).subs(at)) for written in (*s.hypotheses, s.decided or s.conclusion))
+    return all(given) and not follows
 
 
 def uses(s: Statement, name: str) -> bool:
@@ -361,11 +325,7 @@ class Result:
 
 
 def check(s: Statement | Induction) -> Result:
-    """Decide one statement, verify the counterexample, and test its repair and its hypotheses.
-
-    Raises:
-        UserError: the solver is not installed.
-    """
+    """Decide one statement, verify the counterexample, and test its repair and its hypotheses."""
     if isinstance(s, Induction):
         words = {ask(s.base)[0], ask(s.step)[0]}
         return Result(s, PROVED if words == {PROVED} else REFUTED if REFUTED in words else UNDECIDED)
@@ -374,7 +334,7 @@ def check(s: Statement | Induction) -> Result:
         word = VACUOUS if ask(s, conclusion="0 < 0")[0] == PROVED else word
         return Result(s, word, unneeded=tuple(h for h in s.hypotheses if ask(s.without(h))[0] == PROVED))
     verified = values is not None and is_counterexample(s, values)
-    if word == REFUTED and s.mend and ask(s.repaired())[0] == PROVED:
+    if word == REFUTED and s.mend and ask(s, (*s.hypotheses, s.mend))[0] == PROVED:
         weakest = ask(s, (*s.hypotheses, s.decided or s.conclusion), s.mend, s.mend_for_all)[0] == PROVED
         return Result(s, NEEDS, values, verified, weakest)
     return Result(s, word, values, verified)
