@@ -301,22 +301,26 @@ record.verdicts("9.5", "9.5-numbers")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}
-variants = section_9_5_1.ablation_runs(by_dimension)
-style.show(section_9_5_1.figure(variants.at(1.0)))
+final = section_9_5_1.errors_after(1.0, by_dimension)
+style.show(section_9_5_1.figure(final))
 for reading, share in section_9_5_1.LENGTHS.items():
-    record.all(section_9_5_1.records(reading, variants.at(share)))
+    errors = section_9_5_1.errors_after(share, by_dimension)
+    record.all(section_9_5_1.records(reading, errors))
 
 # %% [markdown]
 # *At $d$ = 4 and 8 depth lowers the error, where the paper has it raised, and the additions change little (paper: section 9.5.1). Errors after the whole training. Marks: seeds; bars: means; crosses: printed means with deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline and depth along training at d = 4, 8, 16, with the printed errors of both."}}
-style.show(section_9_5_1.course_figure(variants))
+grid = section_9_5_1.depth_grid(
+    {d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension
+)
+style.show(section_9_5_1.course_figure(grid))
 
 # %% [markdown]
 # *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up (paper: section 9.5.1). Mean and range over seeds; dashed: printed.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
-style.show(section_9_5_1.changes_figure(variants.at(1.0)))
+style.show(section_9_5_1.changes_figure(final))
 
 # %% [markdown]
 # *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
@@ -341,9 +345,6 @@ record.verdicts(
 # {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge and count as hurt; lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
-grid = section_9_5_1.depth_grid(
-    {d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension
-)
 style.show(section_9_5_1.grid_figure(grid))
 record.all(section_9_5_1.depth_records(grid))
 

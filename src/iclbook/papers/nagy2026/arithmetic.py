@@ -20,8 +20,6 @@ ERRORS = ("3.62", "2.43", "2.33", "1.19", "2.30", "1.10")
 RHO = ("0.874", "0.834", "0.891", "0.807", "0.911", "0.892")
 #: Section 8.5.2, error reduction, peak and final: OLMo-2-1B, OLMo-2-7B, Pythia-1.4B, Pythia-1B, Pythia-160M.
 REDUCTION = ("1.47", "0.74", "1.68", "1.02", "1.69", "1.38", "1.19", "1.10", "2.39", "2.39")
-#: The decay from peak to final in per cent, as printed beside them.
-DECAY = ("50", "40", "19", "8", "0")
 #: Section 9.4: ICL effect in nats, and sink fractions, early and late layers, of the models of :data:`SIZES`.
 EFFECT = ("3.9", "15.9", "14.8", "11.1", "12.6", "11.1")
 SINKS = ("8.5", "21.7", "11.8", "61.0", "39.9", "65.5", "21.4", "71.6", "31.7", "65.6", "13.4", "58.2")

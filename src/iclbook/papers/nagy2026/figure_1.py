@@ -97,9 +97,8 @@ def figure(eigenvalues: np.ndarray) -> Figure:
     k = np.arange(STEPS + 1)
     for curvature, colour in zip(CURVATURES, style.PALETTE, strict=False):
         run, closed = scalar_descent(curvature), (1 - curvature) ** (2.0 * k)
-        a.semilogy(
-            k, np.maximum(run, 1e-16), "o", ms=3, color=colour, label=f"a = {curvature:g}"
-        )  # below it is rounding
+        # below 1e-16 it is rounding
+        a.semilogy(k, np.maximum(run, 1e-16), "o", ms=3, color=colour, label=f"a = {curvature:g}")
         style.theory_line(a, k, np.maximum(closed, 1e-16), None)
     a.set(xlabel="step k", title="(a) loss / first loss", ylim=(1e-17, 10))
     style.name_lines(a, {"a = 0.3": 13, "a = 0.6": 15, "a = 1": 6, "a = 1.5": 13})

@@ -16,19 +16,9 @@ import numpy as np
 from ...draw import numpy_rng
 from ...statistics import Estimate
 from ...store import Results
-from . import prompts, results
+from . import probe_statistics, prompts, results
 from .ladder_study import ladder_studies
-from .probe_statistics import (
-    Alignment,
-    alignment,
-    causal_heads,
-    contraction,
-    curvature_correlation,
-    errors,
-    noise_around_prior,
-    power,
-    shuffled_targets,
-)
+from .probe_statistics import Alignment, alignment
 from .readout import effective_rank, emergence_gap
 
 Array = np.ndarray
@@ -66,11 +56,11 @@ class Model(NamedTuple):
 
     def noise(self) -> list[Alignment]:
         """Statistics of noise with the read-out's own means and deviations at the end of training."""
-        return noise_around_prior(self.final, self.target, NULL_DRAWS)
+        return probe_statistics.noise_around_prior(self.final, self.target, NULL_DRAWS)
 
     def reductions(self) -> Array:
         """Error reduction at every checkpoint, ``(T,)``."""
-        mae = np.stack([errors(e, self.target) for e in self.arrays["lines_estimate"]])
+        mae = np.stack([probe_statistics.errors(e, self.target) for e in self.arrays["lines_estimate"]])
         return mae[:, 0] - mae[:, -1]
 
     def by_law(self) -> float:
@@ -139,7 +129,7 @@ def trained(profile: str, device: str = "auto") -> Get:
 def power_values() -> dict[str, object]:
     """What the paper's own numbers of models and layers can show, without any model: ladders of seven and nine models, a percentile of 144 heads, and
     a course that falls in one layer of twelve only."""
-    seven, nine, none = power(7, 0.59), power(9, 0.59), power(7, 0.0)
+    seven, nine, none = probe_statistics.power(7, 0.59), probe_statistics.power(9, 0.59), probe_statistics.power(7, 0.0)
     middle, last = (np.where(np.arange(13) < at, 5.0, 5e-3) for at in (6, 12))
     return {
         "forecast/power_7": seven.significant,
@@ -147,9 +137,9 @@ def power_values() -> dict[str, object]:
         "forecast/false_best_of_4": none.best,
         "forecast/width_7": seven.width,
         "forecast/skill_7": seven.skill,
-        "ladder/heads/of_144": len(causal_heads(numpy_rng(0).standard_normal((12, 12)))),
-        "ladder/induction/one_jump_r2": contraction(middle[None]).r2,
-        "ladder/induction/last_jump_r2": contraction(last[None]).r2,
+        "ladder/heads/of_144": len(probe_statistics.causal_heads(numpy_rng(0).standard_normal((12, 12)))),
+        "ladder/induction/one_jump_r2": probe_statistics.contraction(middle[None]).r2,
+        "ladder/induction/last_jump_r2": probe_statistics.contraction(last[None]).r2,
     }
 
 
@@ -174,12 +164,12 @@ def records(get: Get) -> dict[str, object]:
         for name in ("slope", "signs", "reduction"):
             found[f"alignment/{name}"].append(getattr(true, name))
         x = _lines(len(m.target)).x.numpy()
-        found["alignment/curvature"].append(curvature_correlation(m.final, m.target, x))
+        found["alignment/curvature"].append(probe_statistics.curvature_correlation(m.final, m.target, x))
         signs = _mean_of(noise, "signs")
         found["nulls/noise_signs"].append(signs)
         found["nulls/signs_above_noise"].append(true.signs - signs)
         found["nulls/r2_above_noise"].append(true.r2 - _mean_of(noise, "r2"))
-        others = _mean_of(shuffled_targets(m.final, m.target, NULL_DRAWS), "reduction")
+        others = _mean_of(probe_statistics.shuffled_targets(m.final, m.target, NULL_DRAWS), "reduction")
         found["nulls/reduction_by_prompt"].append(true.reduction - others)
         found["nulls/reduction_by_law"].append(m.by_law())
         before = m.reductions()[: m.reductions().argmax() + 1]

@@ -18,18 +18,7 @@ from ...files import write_whole
 from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer
 from ...sources import source_digest
 from ...tasks.mixed_corpus import VOCABULARY
-from . import prompts, readout
-from .probe_statistics import (
-    alignment,
-    causal_heads,
-    contraction,
-    curvature_correlation,
-    exceeds,
-    late_over_early,
-    noise_around_prior,
-    shuffled_targets,
-    uniform_sink,
-)
+from . import probe_statistics, prompts, readout
 from .prompts import CORPUS, Alphabet
 
 Arrays = dict[str, Tensor]
@@ -59,14 +48,17 @@ def _alignment(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> t
         lines = prompts.lines(alphabet, sizes.lines, k, shuffled=order == "shuffled")
         estimate = readout.estimates(model, lines.tokens, digits)
         found |= {f"estimate_{order}": estimate, "target": lines.target, "x": lines.x}
-        statistics = alignment(estimate.numpy(), lines.target.numpy())._asdict()
+        statistics = probe_statistics.alignment(estimate.numpy(), lines.target.numpy())._asdict()
         values |= {f"{name}{suffix}": value for name, value in statistics.items()}
     estimate, target = found["estimate_true"].double().numpy(), found["target"].numpy()
-    values["curvature_correlation"] = curvature_correlation(estimate, target, found["x"].numpy())
-    for label, null in (("shuffled_targets", shuffled_targets), ("noise", noise_around_prior)):
+    values["curvature_correlation"] = probe_statistics.curvature_correlation(estimate, target, found["x"].numpy())
+    for label, null in (
+        ("shuffled_targets", probe_statistics.shuffled_targets),
+        ("noise", probe_statistics.noise_around_prior),
+    ):
         drawn = null(estimate, target)
         for name in ("signs", "r2", "reduction"):
-            values[f"p_{name}_{label}"] = exceeds(values[name], [getattr(a, name) for a in drawn])
+            values[f"p_{name}_{label}"] = probe_statistics.exceeds(values[name], [getattr(a, name) for a in drawn])
     return found, values
 
 
@@ -76,7 +68,7 @@ def _induction(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> t
         tokens, target = prompts.blocks(alphabet, sizes.blocks, m)
         found[f"surprisal{m}"] = readout.surprisals(model, tokens, target)
         found[f"margin{m}"] = readout.answers(model, tokens, target)[1]
-        for name, value in contraction(found[f"surprisal{m}"].numpy())._asdict().items():
+        for name, value in probe_statistics.contraction(found[f"surprisal{m}"].numpy())._asdict().items():
             values[f"{name}{m}"] = value
         values[f"accuracy{m}"] = float((found[f"margin{m}"] > 0).float().mean())
     return found, values
@@ -101,8 +93,8 @@ def _truncation(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> 
 
 def _sinks(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
     last, match, every = readout.attention_shares(model, prompts.patterns(alphabet, sizes.sinks))
-    values = {f"late_over_early_{n}": late_over_early(every.numpy(), n) for n in (2, 3)}
-    values |= {"sink": float(every.mean()), "uniform": uniform_sink()}
+    values = {f"late_over_early_{n}": probe_statistics.late_over_early(every.numpy(), n) for n in (2, 3)}
+    values |= {"sink": float(every.mean()), "uniform": probe_statistics.uniform_sink()}
     return {"sink": last, "match": match, "sink_all": every}, values
 
 
@@ -124,7 +116,7 @@ def _patterns(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tu
     short = every.read <= 8
     values = {"loss": float(loss.mean()), "alone": float(alone.mean()), "icl_effect": float((alone - loss).mean())}
     values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
-    heads = causal_heads((found["ablated"] - intact).numpy())
+    heads = probe_statistics.causal_heads((found["ablated"] - intact).numpy())
     values["causal_heads"] = float(len(heads))
     values["first_causal_layer"] = float(heads[:, 0].min()) if len(heads) else -1.0
     return found, values
@@ -179,10 +171,8 @@ def _read_tokenizer(path: Path) -> tuple[Path, Any]:
     folder = path if path.is_dir() else path.parent
     path = path / "tokenizer.json" if path.is_dir() else path
     refuse_pointer(path)
-    try:
-        from tokenizers import Tokenizer, models, pre_tokenizers
-    except ImportError as error:
-        raise UserError("the package tokenizers is missing", "Install it: pip install 'iclbook[models]'") from error
+    from tokenizers import Tokenizer, models, pre_tokenizers  # they come with transformers, which has read the model
+
     older = [folder / "vocab.json", folder / "merges.txt"]  # how GPT-2's tokenizer was saved
     if not path.is_file() and not all(file.is_file() for file in older):
         raise UserError(

@@ -6,7 +6,6 @@ Estimates are ``(n, L + 1)`` (:func:`.readout.estimates`), targets ``(n,)``; ``r
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -184,19 +183,12 @@ def uniform_sink() -> float:
 FEATURES = 4
 
 
-@lru_cache(maxsize=8)
-def _spearman_p(n: int) -> tuple[Array, Array]:
-    """Spearman's correlation over all n! orders: the values it takes, falling, and the two-sided p of each."""
-    orders = np.array(list(itertools.permutations(range(n))), dtype=np.int16)
-    squares, counts = np.unique(((orders - np.arange(n)) ** 2).sum(1), return_counts=True)
-    values = 1 - 6 * squares / (n * (n * n - 1))
-    return values, np.array([counts[np.abs(values) >= abs(v) - 1e-9].sum() for v in values]) / counts.sum()
-
-
 def spearman_exact_p(rho: float, n: int) -> float:
     """Two-sided p of Spearman's correlation from all n! orders (n up to 9), at the attainable value nearest to ``rho``."""
-    values, p = _spearman_p(n)
-    return float(p[np.abs(values - float(rho)).argmin()])
+    orders = np.array(list(itertools.permutations(range(n))))
+    values = 1 - 6 * ((orders - np.arange(n)) ** 2).sum(1) / (n * (n * n - 1))
+    nearest = values[np.abs(values - rho).argmin()]
+    return float((np.abs(values) >= abs(nearest) - 1e-9).mean())
 
 
 def skill(feature: Array, target: Array) -> Array:

@@ -113,11 +113,9 @@ def recompute(item: Item) -> Recomputed:
     if isinstance(expects, str):
         limits, strict = [box(printed) for printed in expects.split()], False
     else:
-        ends = (expects.low, -math.inf), (expects.high, math.inf)
-        limits, strict = (
-            [tuple(none if end is None else Fraction(end) for end, none in ends)] * len(centre),
-            expects.strict,
-        )
+        lowest = -math.inf if expects.low is None else Fraction(expects.low)
+        highest = math.inf if expects.high is None else Fraction(expects.high)
+        limits, strict = [(lowest, highest)] * len(centre), expects.strict
     gaps = [max(lower - high[i], low[i] - upper) for i, (lower, upper) in enumerate(limits)]
     follows = all(gap < 0 or (gap == 0 and not strict) for gap in gaps)
     return Recomputed(item, *(tuple(map(float, ends)) for ends in (centre, low, high)), follows)

@@ -119,9 +119,8 @@ def records() -> dict[str, Any]:
     """
     rng = numpy_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
-    found: dict[str, list[float]] = defaultdict(
-        list
-    )  # for each data set, and in turn for each inverse temperature where that matters
+    # for each data set, and in turn for each inverse temperature where that matters
+    found: dict[str, list[float]] = defaultdict(list)
     for seed in range(SEEDS):
         on, off = examples(20, 0.0, seed, 0.7), examples(20, 0.5, seed, 0.7)
         queries = 2 * rng.standard_normal(50)
@@ -169,8 +168,11 @@ def figure() -> Figure:
             path = descend(data, 1 / (data.x**2).max(), beta, 12)
             look = {"marker": marker, "ms": 3.5, "ls": line, "color": style.PALETTE[hue]}
             left.semilogy(np.abs(path - data.optimum), label=f"{attention}, {place}", **look)
-    named = ((12, 4, "concentrated, off a line", 3), (12, 1e-3, "uniform, on and off a line", 0))
-    for x, y, words, hue in (*named, (8, 1e-8, "concentrated,\non a line", 3)):
+    for x, y, words, hue in (
+        (12, 4, "concentrated, off a line", 3),
+        (12, 1e-3, "uniform, on and off a line", 0),
+        (8, 1e-8, "concentrated,\non a line", 3),
+    ):
         left.text(x, y, words, fontsize=8, ha="right", va="center", color=style.PALETTE[hue])
     left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e2))
     queries = np.linspace(-4, 4, 161)
@@ -200,9 +202,8 @@ def temperature_frame(beta: float) -> Figure:
     right.plot(descend(data, eta, 0.0, 15), color=style.COLOURS["dummy"], marker=".", label="uniform attention")
     right.plot(descend(data, eta, beta, 15), color=style.COLOURS["measured"], marker="o", ms=3.5, label="softmax")
     right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="optimum w*")
-    right.axhline(
-        reweighted_optimum(data, beta), color=style.PALETTE[3], lw=1, ls="--", label="optimum under this attention"
-    )
+    end = reweighted_optimum(data, beta)
+    right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="optimum under this attention")
     right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05))
     fig.legend(loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
     return fig

@@ -73,11 +73,10 @@ def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> d
 
 def records(reading: str, g: Guided) -> dict:
     """What decides the claims on section 9.5 under one reading."""
+    # by context length; seeds are paired over models and over contexts
     pairs = list(zip(g.errors["guided"], g.errors["baseline"], strict=True))
-    improvement = np.array([1 - guided.mean() / base.mean() for guided, base in pairs])  # by context length
-    terms = np.array(
-        [-ratio_terms(guided, base) for guided, base in pairs]
-    )  # seeds are paired over models and contexts
+    improvement = np.array([1 - guided.mean() / base.mean() for guided, base in pairs])
+    terms = np.array([-ratio_terms(guided, base) for guided, base in pairs])
     found = {
         "improvement": Estimate(float(improvement[-1]), float(standard_error(terms[-1]))),
         "improvement_growth": Estimate(np.diff(improvement), standard_error(np.diff(terms, axis=0))),

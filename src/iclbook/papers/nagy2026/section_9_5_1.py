@@ -37,23 +37,11 @@ VARIANTS = {
 Errors = dict[int, dict[str, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Ablation:
-    """Section 9.5.1: ``errors[d][variant]`` ``(T, seeds)`` at the steps ``steps`` ``(T,)``, Adam 0.001."""
-
-    steps: np.ndarray
-    errors: Errors
-
-    def at(self, share: float) -> Errors:
-        """Errors after this share of the training."""
-        index = int(np.abs(self.steps - share * self.steps[-1]).argmin())
-        return {d: {v: e[index] for v, e in by.items()} for d, by in self.errors.items()}
-
-
-def ablation_runs(results: dict[int, Results]) -> Ablation:
-    """The six variants at each dimension; ``results`` by dimension."""
-    errors = {d: {v: r[f"{v}/error_n12"].astype(float) for v in VARIANTS} for d, r in results.items()}
-    return Ablation(results[DIMENSIONS[0]]["baseline/steps"], errors)
+def errors_after(share: float, results: dict[int, Results]) -> Errors:
+    """Errors of the six variants after this share of the training, Adam 0.001; results by dimension."""
+    steps = results[DIMENSIONS[0]]["baseline/steps"]
+    index = int(np.abs(steps - share * steps[-1]).argmin())
+    return {d: {v: r[f"{v}/error_n12"][index].astype(float) for v in VARIANTS} for d, r in results.items()}
 
 
 def records(reading: str, errors: Errors) -> dict:
@@ -192,14 +180,15 @@ def _name_variants(ax: Axes, d: int, variants: list[str]) -> None:
     ax.set_title(f"d = {d}")
 
 
-def course_figure(runs: Ablation) -> Figure:
-    """Error of baseline and depth along training, mean and range over seeds; dashed: the printed errors."""
+def course_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
+    """Error of baseline and depth along training by Adam 0.001, mean and range over seeds; dashed: the printed errors."""
     fig, axes = style.figure(3, height=3.2)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        for variant in ("baseline", "depth"):
-            values, (name, colour, marker) = runs.errors[d][variant], VARIANTS[variant]
-            ax.fill_between(runs.steps, values.min(1), values.max(1), color=colour, alpha=0.2, lw=0)
-            ax.plot(runs.steps, values.mean(1), color=colour, marker=marker, ms=3, label=name)
+        pair = grid[d, "Adam 0.001"]
+        for variant, values in (("baseline", pair.base), ("depth", pair.depth)):
+            name, colour, marker = VARIANTS[variant]
+            ax.fill_between(pair.steps, values.min(1), values.max(1), color=colour, alpha=0.2, lw=0)
+            ax.plot(pair.steps, values.mean(1), color=colour, marker=marker, ms=3, label=name)
             style.paper_line(ax, PRINTED[variant][i], f"{variant}, printed").set_color(colour)
         ax.set(title=f"d = {d}", xlabel="step", ylim=(0, None))
         ax.xaxis.set_major_locator(MaxNLocator(4))

@@ -24,8 +24,8 @@ import sympy
 import z3
 
 PROVED, REFUTED, UNDECIDED, NEEDS, VACUOUS = "proved", "refuted", "undecided", "needs hypothesis", "vacuous"
-#: A statement is the theorem itself, a sentence of its paragraph, a stricter reading of one, a sentence elsewhere, or of this book (a repair).
-STATEMENT, SENTENCE, READING, ELSEWHERE, OURS = "statement", "sentence", "reading", "elsewhere", "ours"
+#: A statement is the theorem itself, a sentence of its paragraph, a stricter reading of one, or a sentence elsewhere.
+STATEMENT, SENTENCE, READING, ELSEWHERE = "statement", "sentence", "reading", "elsewhere"
 #: Counterexamples are looked for among these values first, so that a reader can check them in the head.
 _GRIDS = (
     "1 2",
@@ -93,6 +93,9 @@ def _build(node: ast.expr, names: Mapping[str, sympy.Expr]) -> Any:
 class Statement:
     """One sentence of the paper in formal terms: ``hypotheses`` imply ``conclusion`` for all real values of the variables.
 
+    A statement about sums of any length or any number of layers has a first case and a step from d to d + 1 instead; the solver proves both, and the principle
+    of induction joins them. In the step, sums over the first d channels are variables of which only the induction hypothesis is known.
+
     Attributes:
         id: ``A7``, or ``A7/equivalence`` for a further sentence of its paragraph.
         words: the paper's words, shortened.
@@ -101,12 +104,13 @@ class Statement:
         some: the conclusion is that such numbers exist; ``decided`` is the exact answer without a solver.
         mend: a hypothesis that is meant to mend it; ``mend_for_all`` are what the conclusion ranges over where it is tested for being weakest.
         key: under which what comes out is recorded.
+        assumes, says, cases: of a statement by induction: hypothesis and conclusion in words, first case and step.
     """
 
     id: str
     words: str
-    hypotheses: tuple[str, ...]
-    conclusion: str
+    hypotheses: tuple[str, ...] = ()
+    conclusion: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
     role: str = STATEMENT
     key: str | None = None
@@ -114,6 +118,9 @@ class Statement:
     decided: str = ""
     mend: str = ""
     mend_for_all: tuple[str, ...] = ()
+    assumes: str = ""
+    says: str = ""
+    cases: tuple[Statement, ...] = ()
 
     def built(self, written: str) -> Any:
         """A formula of this statement in its free variables, the abbreviations filled in."""
@@ -128,32 +135,14 @@ class Statement:
 
     def formal(self) -> str:
         """Hypotheses, conclusion and definitions for a table, which sets what stands between dollars."""
+        if self.cases:
+            given = f"${self.assumes}$ ⟹ " if self.assumes else ""
+            return f"{given}${self.says}$ (by induction over d: first case and step)"
         there = f"there are {', '.join(self.some)} with " if self.some else ""
         given = "; ".join(map(shown, self.hypotheses))
         line = (f"{given} ⟹ " if given else "") + there + shown(self.conclusion)
         where = "; ".join(shown(f"{name} = {meaning}") for name, meaning in self.definitions.items())
         return f"{line}, where {where}" if where else line
-
-
-@dataclass(frozen=True, eq=False)
-class Induction:
-    """A statement about sums of any length or any number of layers, as its first case and its step from d to d + 1; the solver proves both, and the
-    principle of induction joins them. In the step, sums over the first d channels are variables of which only the induction hypothesis is known."""
-
-    id: str
-    words: str
-    assumes: str
-    says: str
-    base: Statement
-    step: Statement
-    role: str = STATEMENT
-    key: str | None = None
-    mend = ""
-
-    def formal(self) -> str:
-        """The statement over all d, for a table."""
-        given = f"${self.assumes}$ ⟹ " if self.assumes else ""
-        return f"{given}${self.says}$ (by induction over d: first case and step)"
 
 
 def shown(written: str) -> str:
@@ -167,7 +156,7 @@ def shown(written: str) -> str:
 # -- tables of statements -------------------------------------------------------------------------------------------------------------
 
 
-def read(table: str) -> tuple[Statement | Induction, ...]:
+def read(table: str) -> tuple[Statement, ...]:
     """The statements of a table of text, in its order. A block is one statement; lines that begin with # are comments::
 
         "theory/T1/strict" reading       its id, in quotes and after theory/ if what comes out is recorded; its role, if it is not the theorem itself
@@ -179,25 +168,22 @@ def read(table: str) -> tuple[Statement | Induction, ...]:
 
     A statement about sums of any length has ``assumes`` and ``says`` (in words) and two formulas, ``base`` and ``step``.
     """
-    blocks = (
-        [line.strip() for line in block.splitlines() if not line.startswith("#")]
-        for block in table.strip().split("\n\n")
-    )
-    return tuple(_statement(*lines) for lines in blocks)
+    return tuple(_statement(block) for block in table.strip().split("\n\n"))
 
 
-def _statement(header: str, words: str, *lines: str) -> Statement | Induction:
+def _statement(block: str) -> Statement:
+    header, words, *lines = (line.strip() for line in block.splitlines() if not line.startswith("#"))
     first, _, role = header.partition(" ")
-    of = first.strip('"').removeprefix("theory/").removesuffix("/statement")
-    common = {"words": words, "role": role or STATEMENT, "key": first.strip('"') if first[0] == '"' else None}
+    key = first.strip('"')
+    of = key.removeprefix("theory/").removesuffix("/statement")
     fields = dict(line.split(" ", 1) for line in lines if "=>" not in line or line.startswith(("base ", "step ")))
     if "says" in fields:
-        base, step = (
-            _implication(f"{of} {case}", fields[case], fields if case == "step" else {}) for case in ("base", "step")
-        )
-        return Induction(of, assumes=fields.get("assumes", ""), says=fields["says"], base=base, step=step, **common)
-    (implication,) = [line for line in lines if "=>" in line]
-    return replace(_implication(of, implication, fields), **common)
+        cases = _implication(f"{of} base", fields["base"], {}), _implication(f"{of} step", fields["step"], fields)
+        found = Statement(of, words, assumes=fields.get("assumes", ""), says=fields["says"], cases=cases)
+    else:
+        (implication,) = [line for line in lines if "=>" in line]
+        found = _implication(of, implication, fields)
+    return replace(found, words=words, role=role or STATEMENT, key=key if first[0] == '"' else None)
 
 
 def _implication(of: str, written: str, fields: Mapping[str, str]) -> Statement:
@@ -316,7 +302,7 @@ class Result:
         unneeded: printed hypotheses each of which can be dropped alone.
     """
 
-    statement: Statement | Induction
+    statement: Statement
     word: str
     counterexample: Values | None = None
     verified: bool = False
@@ -324,10 +310,10 @@ class Result:
     unneeded: tuple[str, ...] = ()
 
 
-def check(s: Statement | Induction) -> Result:
+def check(s: Statement) -> Result:
     """Decide one statement, verify the counterexample, and test its repair and its hypotheses."""
-    if isinstance(s, Induction):
-        words = {ask(s.base)[0], ask(s.step)[0]}
+    if s.cases:
+        words = {ask(case)[0] for case in s.cases}
         return Result(s, PROVED if words == {PROVED} else REFUTED if REFUTED in words else UNDECIDED)
     word, values = ask(s)
     if word == PROVED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from ...tasks import Batch
 from ...tasks.spectral_regression import SpectralRegression
 from ...tasks.stored_prompts import StoredPrompts
 from ...training import Adam, FixedSet, Group, Run, Sgd
-from ...training.groups import squared_error
+from ...training.groups import Optimiser, squared_error
 from ...training.study import Study
 
 #: Seed and purpose of the prompts on which models are measured; purposes 0 and 1 belong to training.
@@ -174,6 +174,15 @@ def _group(
     return Group(name, model, kwargs, runs, loss=penalised_error, observe=watched, **more)
 
 
+def _settings(
+    seeds: int, adam: Sequence[float], sgd: Sequence[float]
+) -> Iterator[tuple[str, dict[str, str], tuple[Run, ...], Optimiser]]:
+    """What sections 9.1 and 9.2 leave open: name, attention, runs at every rate, optimiser."""
+    for activation in ("softmax", "linear"):
+        yield f"{activation}-adam", {"activation": activation}, _runs(seeds, adam), Adam()
+        yield f"{activation}-sgd", {"activation": activation}, _runs(seeds, sgd), Sgd()
+
+
 def masks(
     steps: int, seeds: int, adam: Sequence[float], sgd: Sequence[float], blocks: int, size: int, more: tuple[int, int]
 ) -> list[Study]:
@@ -182,17 +191,9 @@ def masks(
     task = SpectralRegression(SPECTRUM)
     watched, d = InBlocks(task, blocks, size), {"d": task.d}
     groups = [
-        _group(
-            f"{mask}-{activation}-{name}",
-            SpectralAttention,
-            d | {"mask": mask, "activation": activation},
-            _runs(seeds, rates),
-            watched,
-            optimiser=optimiser,
-        )
+        _group(f"{mask}-{name}", SpectralAttention, d | {"mask": mask} | kind, runs, watched, optimiser=optimiser)
         for mask in _MASKS
-        for activation in ("softmax", "linear")
-        for name, optimiser, rates in (("adam", Adam(), adam), ("sgd", Sgd(), sgd))
+        for name, kind, runs, optimiser in _settings(seeds, adam, sgd)
     ]
     first, count = more
     further = [
@@ -206,16 +207,8 @@ def alignment(steps: int, seeds: int, sgd: Sequence[float], probes: int, record:
     task = SpectralRegression(SPECTRUM)
     watched = OnProbes(Probes(task, probes, (task.L,)))
     groups = [
-        _group(
-            f"{activation}-{name}",
-            SpectralAttention,
-            {"d": task.d, "activation": activation},
-            _runs(seeds, rates),
-            watched,
-            optimiser=optimiser,
-        )
-        for activation in ("softmax", "linear")
-        for name, optimiser, rates in (("adam", Adam(), (1e-3,)), ("sgd", Sgd(), sgd))
+        _group(name, SpectralAttention, {"d": task.d} | kind, runs, watched, optimiser=optimiser)
+        for name, kind, runs, optimiser in _settings(seeds, (1e-3,), sgd)
     ]
     return _study("alignment", task, groups, steps, 64, record)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ...drawing.figure_data import Table
 from . import solver
-from .solver import NEEDS, PROVED, READING, STATEMENT, Induction, Result, shown
+from .solver import NEEDS, PROVED, READING, STATEMENT, Result, shown
 from .theorems import STATEMENTS, THIRTY
 
 #: What a statement is to the paper, in words for a table.
@@ -35,7 +35,7 @@ def records() -> dict[str, str | int | bool]:
     main, flagged = thirty(), failing()
     readings = sum(r.statement.role == READING for r in flagged)
     named = {s.id: s for s in STATEMENTS}
-    said = [r.statement.step if isinstance(r.statement, Induction) else r.statement for r in main]
+    said = [(r.statement.cases or (r.statement,))[-1] for r in main]
     equations = sum(solver.formula(s.conclusion).func.__name__ == "Equality" for s in said)
     return {r.statement.key: r.word for r in check_all() if r.statement.key} | {
         "theory/thirty": len(main),
