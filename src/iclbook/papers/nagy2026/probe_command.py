@@ -224,7 +224,7 @@ def probe_folder(
         "values": values,
         # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
         "model": model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
-        "prompts": {"seed": prompts.SEED, "digits": digits, "lines": lines, "tokenizer": tokenizer} | sizes._asdict(),
+        "prompts": {"seed": prompts.SEED, "digits": digits, "k": lines, "tokenizer": tokenizer} | sizes._asdict(),
         "source": source_digest({__name__}),
         "python": platform.python_version(),
         "torch": torch.__version__,
