@@ -32,7 +32,6 @@ from IPython.display import display
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.drawing.figure_data import Table
 from iclbook.papers.nagy2026 import (
     arithmetic,
     common,
@@ -51,7 +50,7 @@ from iclbook.papers.nagy2026 import (
     solver,
     theorem_tables,
 )
-from iclbook.papers.nagy2026.studies import SPECTRUM, studies
+from iclbook.papers.nagy2026.studies import studies
 
 style.use()
 paper = profile == "paper"
@@ -215,12 +214,7 @@ by_mask = section_9_1.mask_runs(study["masks"], runs["masks"], runs["masks_more"
 style.show(section_9_1.figure(by_mask))
 record.all(section_9_1.records(by_mask, study["masks"]))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
-Table(
-    section_9_1.rows(by_mask),
-    section_9_1.COLUMNS,
-    "Section 9.1 by setting: mean ± deviation",
-    folded=True,
-)
+section_9_1.table(by_mask)
 
 # %% [markdown]
 # *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it (paper: section 9.1). Mean change with two standard errors, of
@@ -236,16 +230,11 @@ Table(
 # "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
-course = section_9_2.dynamics(study["alignment"], runs["alignment"])
-style.show(section_9_2.figure(course))
-record.all(section_9_2.records(course))
+courses = section_9_2.courses(study["alignment"], runs["alignment"])
+style.show(section_9_2.figure(courses))
+record.all(section_9_2.records(courses, study["alignment"]))
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
-Table(
-    section_9_2.rows(course),
-    section_9_2.COLUMNS,
-    "Section 9.2 by setting: means",
-    folded=True,
-)
+section_9_2.table(courses)
 
 # %% [markdown]
 # *Error and $\rho_2$ fall, as printed (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
@@ -256,8 +245,7 @@ Table(
 # {glue:text}`9.2/mse_18k` (printed: 5.8). Taken from no example to 16, $\rho_2$ would be {glue:text}`9.2/ends/rho2_18k`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
-gains = {name: course.gain[name] for name in section_9_2.shown(course)}
-style.show(section_9_2.gains_figure(SPECTRUM, gains, common.best_gain(SPECTRUM, 16)))
+style.show(section_9_2.gains_figure(courses))
 
 # %% [markdown]
 # *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; arrows: beyond the axis; paper: section 9.2). Marks: seeds.* The four
@@ -313,22 +301,26 @@ record.verdicts("9.5", "9.5-numbers")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}
-variants = section_9_5_1.ablation_runs(by_dimension)
-style.show(section_9_5_1.figure(variants.at(1.0)))
+final = section_9_5_1.errors_after(1.0, by_dimension)
+style.show(section_9_5_1.figure(final))
 for reading, share in section_9_5_1.LENGTHS.items():
-    record.all(section_9_5_1.records(reading, variants.at(share)))
+    errors = section_9_5_1.errors_after(share, by_dimension)
+    record.all(section_9_5_1.records(reading, errors))
 
 # %% [markdown]
 # *At $d$ = 4 and 8 depth lowers the error, where the paper has it raised, and the additions change little (paper: section 9.5.1). Errors after the whole training. Marks: seeds; bars: means; crosses: printed means with deviations.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of baseline and depth along training at d = 4, 8, 16, with the printed errors of both."}}
-style.show(section_9_5_1.course_figure(variants))
+grid = section_9_5_1.depth_grid(
+    {d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension
+)
+style.show(section_9_5_1.course_figure(grid))
 
 # %% [markdown]
 # *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up (paper: section 9.5.1). Mean and range over seeds; dashed: printed.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
-style.show(section_9_5_1.changes_figure(variants.at(1.0)))
+style.show(section_9_5_1.changes_figure(final))
 
 # %% [markdown]
 # *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
@@ -353,9 +345,6 @@ record.verdicts(
 # {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge and count as hurt; lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
-grid = section_9_5_1.depth_grid(
-    {d: study[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}, by_dimension
-)
 style.show(section_9_5_1.grid_figure(grid))
 record.all(section_9_5_1.depth_records(grid))
 
@@ -391,9 +380,7 @@ style.show(section_9_6.figure(diverse, balanced))
 record.all(section_9_6.records(diverse))
 record.all(section_9_6.balanced_records(balanced))
 record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
-Table(
-    section_9_6.rows(diverse), section_9_6.COLUMNS, "Section 9.6, round 1", folded=True
-)
+section_9_6.table(diverse)
 
 # %% [markdown]
 # *In rounds 1 and 2 the improvements scatter around zero (paper: section 9.6). Marks: seeds; bars: means; crosses: printed. Round 3: error on all covariates, and on queries along the two smallest $\lambda$.*
@@ -431,12 +418,7 @@ Table(
 # %% tags=["hide-input"]
 record.all(ladder.power_values() | arithmetic.records() | pretrained.records())
 record.verdicts("q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own")
-Table(
-    pretrained.rows(),
-    pretrained.COLUMNS,
-    "Published models: what is printed, and what decides it",
-    folded=True,
-)
+pretrained.table()
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
@@ -467,12 +449,7 @@ ladder_figures.show_read_out(get, few=not paper)
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Sign agreement of every model of the ladder beside that of noise; the printed range shaded."}}
 style.show(ladder_figures.signs(get))
 record.verdicts("q-ladder-rates", "q-ladder-curvature")
-Table(
-    ladder_figures.alignment_rows(get),
-    ladder_figures.ALIGNMENT,
-    "Steps along the residual",
-    folded=True,
-)
+ladder_figures.table(get)
 
 # %% [markdown]
 # *Most trained models (discs) agree with the residual's sign more often than noise (bars), but noise exceeds one half as well. A bar: forty draws with the mean and the deviation of a model's own read-outs.*
@@ -509,13 +486,8 @@ record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 # Statements whose hypotheses contradict each other, so that they prove anything: {glue:text}`theory/thirty_vacuous`. Inequalities: {glue:text}`theory/inequalities`.
 
 # %% tags=["hide-input"]
-statements = theorem_tables.check_all()
-record.all(theorem_tables.records(statements))
-Table(
-    theorem_tables.rows(theorem_tables.thirty(statements)),
-    theorem_tables.COLUMNS,
-    "The thirty statements",
-)
+record.all(theorem_tables.records())
+theorem_tables.thirty_table()
 
 # %% [markdown]
 # Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". The names of a few promise more. Does the proof of V1, "a constructed
@@ -679,12 +651,7 @@ assert np.abs(left - beta * centred).max() < 0.1 * np.abs(beta * centred).max()
 
 # %% tags=["remove-input"]
 record.verdicts("V2", "MN1")
-failing = theorem_tables.rows(theorem_tables.failing(statements))
-Table(
-    failing,
-    theorem_tables.FAILING_COLUMNS,
-    "Sentences that fail as printed, or in a stricter reading",
-)
+theorem_tables.failing_table()
 
 # %% [markdown]
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. We recomputed {glue:text}`arithmetic/items` such numbers and sentences, those on pretrained models
@@ -694,15 +661,9 @@ Table(
 
 # %% tags=["remove-input"]
 record.verdict("nagy2026/arithmetic")
-recomputed = arithmetic.rows(arithmetic.counted())
-wrong = [row for row in recomputed if row["result"] != "follows"]
-display(Table(wrong, arithmetic.COLUMNS, "Printed numbers that do not follow"))
-Table(
-    recomputed,
-    arithmetic.COLUMNS | {"result": "result"},
-    "All recomputed numbers",
-    folded=True,
-)
+wrong, recomputed = arithmetic.tables()
+display(wrong)
+recomputed
 
 # %% [markdown]
 # Some tests that the paper could have made but did not print:

@@ -12,11 +12,10 @@ from scipy import optimize, stats
 
 from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026 import common as one_layer
-from iclbook.papers.nagy2026 import common as shared
 from iclbook.papers.nagy2026 import construction as von_oswald
 from iclbook.papers.nagy2026 import section_5 as reweighting
 from iclbook.papers.nagy2026 import section_9_1 as heads
-from iclbook.papers.nagy2026 import section_9_2
+from iclbook.papers.nagy2026 import section_9_2, section_9_6
 from iclbook.papers.nagy2026.studies import SPECTRUM, answers_of_runs
 from iclbook.tasks.spectral_regression import SpectralRegression
 
@@ -80,8 +79,9 @@ def test_alignment_and_contraction_rates_against_scipy():
 
 def test_distances_of_printed_numbers_in_standard_deviations():
     rows = np.array([[0.0, 2.0, 4.0], [9.0, 10.0, 11.0]])  # mean 2, sd 2; mean 10, sd 1
-    assert shared.z_of(5.0, rows).min() == pytest.approx(1.5)
-    assert shared.z_of(8.0, rows).min() == pytest.approx(2.0)
+    runs = section_9_6.Diversity([1e-3, 3e-3], rows, rows, 0.0)
+    assert runs.apart(5.0) == pytest.approx(1.5)
+    assert runs.apart(8.0) == pytest.approx(2.0)
 
 
 # -- heads and masks ------------------------------------------------------------------------------------------------------
@@ -144,8 +144,9 @@ def test_construction_against_autograd(d, n_outputs):
     layer = von_oswald.construct(d, n_outputs, eta, w0)
     np.testing.assert_allclose(von_oswald.layer_answers(layer, w0, x, y, queries), queries @ steps(w0, 1).T, rtol=1e-10)
     for layers in (1, 2, 5):
-        answers = von_oswald.stacked_answers(eta, layers, x, y, queries)
-        expected = queries @ steps(np.zeros_like(w0), layers).T
+        zero = np.zeros_like(w0)
+        answers = von_oswald.layer_answers(von_oswald.construct(d, n_outputs, eta), zero, x, y, queries, layers)
+        expected = queries @ steps(zero, layers).T
         np.testing.assert_allclose(answers, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -160,7 +161,7 @@ def test_a_broken_construction_is_no_gradient_step(part, monkeypatch):
         return von_oswald.LinearAttention(**parts)
 
     monkeypatch.setattr(von_oswald, "construct", construct)
-    assert min(von_oswald.largest_gap([3, 8])["one_layer"]) > 0.1
+    assert min(von_oswald.gaps(d)[0] for d in (3, 8)) > 0.1
 
 
 # -- section 5 as real attention --------------------------------------------------------------------------------------------

@@ -54,10 +54,8 @@ def test_exact_linear_attention_has_its_own_rate(rate):
     found = alignment(estimate, target, clip=1e-12)
     assert found.rho_pred == pytest.approx(1 - rate, abs=1e-6)
     assert found.rho_obs == pytest.approx(1 - rate, abs=1e-6)
-    assert found.rho_mean == pytest.approx(1 - rate, abs=1e-6)
     assert (found.r2, found.signs, found.contracting) == pytest.approx((1, 1, 1))
     assert found.depth_rank == pytest.approx(1)
-    assert found.slope_origin == pytest.approx(rate, abs=1e-6)
 
 
 def test_an_overshooting_step_is_told_from_a_contracting_one():
@@ -220,10 +218,9 @@ def test_ablating_the_induction_head_is_what_hurts():
     intact, alone = readout.pattern_losses(model, found)
     assert intact.max() < 0.01
     assert alone.min() > 1
-    for mean in (False, True):
-        effect = readout.ablations(model, found, mean) - intact.mean()
-        assert effect[1, 0] > 1
-        assert effect[:, 1].abs().max() < 1e-5  # the idle heads
+    effect = readout.ablations(model, found) - intact.mean()
+    assert effect[1, 0] > 1
+    assert effect[:, 1].abs().max() < 1e-5  # the idle heads
     assert causal_heads(readout.ablations(model, found).numpy(), 60).tolist() == [[0, 0], [1, 0]]
     assert (readout.layer_ablations(model, found) > 1).all()
 
@@ -240,7 +237,7 @@ def test_a_sink_put_in_by_hand_is_found():
     assert sink[0, 1] == pytest.approx(uniform_sink(), abs=1e-5)  # an idle head looks at all alike
     plain = readout.attention_shares(induction_model(), found)[2]
     assert plain[1, 1] == pytest.approx(uniform_sink(), abs=1e-5)
-    assert late_over_early(sink.numpy()) > late_over_early(plain.numpy())
+    assert late_over_early(sink.numpy(), 2) > late_over_early(plain.numpy(), 2)
 
 
 # -- P2 statistics, P3 -------------------------------------------------------------------------------------------------
@@ -270,15 +267,15 @@ def test_truncation_finds_the_rank_that_a_model_needs():
     accuracy = np.array([float(k >= 4) for k in kept])
     assert embedding.emergence_gap(accuracy, 16, 4) == 1
     assert np.isnan(embedding.emergence_gap(accuracy, 16, 17))
-    for drop in ("first", "random"):
-        assert (embedding.truncations(table, drop)[-1] - table).abs().max() < 1e-4
-    assert (embedding.truncations(table, "first")[-2] - table).abs().max() > 0.1
+    other = embedding.truncations(table, "random")
+    assert (other[-1] - table).abs().max() < 1e-4
+    assert (other[-2] - table).abs().max() > 0.1
 
 
 def test_truncating_the_embedding_takes_a_models_answers():
     model = induction_model()
     tokens, target = prompts.blocks(CORPUS, 16, 10)
-    margin = readout.truncated(model, tokens, target, embedding.truncations(model.embed), both=False)
+    margin = readout.truncated(model, tokens, target, embedding.truncations(model.embed))
     share = (margin > 0).float().mean(1)
     assert share[-1] == 1
     assert share[0] < 0.5

@@ -69,7 +69,7 @@ def test_every_prompt_has_one_weight_of_the_stated_variance(is_balanced):
 
 @pytest.mark.parametrize("is_balanced", [False, True])
 def test_probes_are_prefixes_of_one_draw_and_low_leaves_only_the_smallest(is_balanced):
-    task = SpectralRegression(SPECTRUM, L=12, balanced=is_balanced, dropout_rows=2)
+    task = SpectralRegression(SPECTRUM, L=12, balanced=is_balanced)
     probes = Probes(task, 400, (12, 5), low=2)
     found, again = probes.draw(), probes.draw()
     assert list(found) == ["n12", "n5", "low"]

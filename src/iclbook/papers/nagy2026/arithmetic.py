@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from ...drawing.figure_data import Table
 from ...numbers import numbers
 from . import rounding as q
 from .probe_statistics import spearman_exact_p
@@ -19,8 +20,6 @@ ERRORS = ("3.62", "2.43", "2.33", "1.19", "2.30", "1.10")
 RHO = ("0.874", "0.834", "0.891", "0.807", "0.911", "0.892")
 #: Section 8.5.2, error reduction, peak and final: OLMo-2-1B, OLMo-2-7B, Pythia-1.4B, Pythia-1B, Pythia-160M.
 REDUCTION = ("1.47", "0.74", "1.68", "1.02", "1.69", "1.38", "1.19", "1.10", "2.39", "2.39")
-#: The decay from peak to final in per cent, as printed beside them.
-DECAY = ("50", "40", "19", "8", "0")
 #: Section 9.4: ICL effect in nats, and sink fractions, early and late layers, of the models of :data:`SIZES`.
 EFFECT = ("3.9", "15.9", "14.8", "11.1", "12.6", "11.1")
 SINKS = ("8.5", "21.7", "11.8", "61.0", "39.9", "65.5", "21.4", "71.6", "31.7", "65.6", "13.4", "58.2")
@@ -193,48 +192,48 @@ ITEMS = (
 # fmt: on
 
 
+#: Items by section and name.
+BY_NAME = {item.id.removeprefix("arithmetic/"): item for item in ITEMS}
+
+
+def printed_numbers(name: str) -> tuple[float, ...]:
+    """The printed numbers that an item is recomputed from."""
+    return tuple(map(float, BY_NAME[name].inputs))
+
+
 @lru_cache(maxsize=1)
 def recompute_all() -> tuple[Recomputed, ...]:
     """Recompute every item."""
     return tuple(recompute(item) for item in ITEMS)
 
 
-def _shown(found: tuple[float, ...]) -> str:
-    return numbers(found, 4)
+def counted() -> list[Recomputed]:
+    """What the paper prints or says, without this book's own tests."""
+    return [r for r in recompute_all() if r.item.kind != TEST]
 
 
-#: Columns of the table of printed numbers that do not follow.
-COLUMNS = {
-    "section": "section",
-    "printed": "printed",
-    "recomputed as": "recomputed as",
-    "from": "from the printed",
-    "gives": "gives",
-    "at least": "at least",
-    "at most": "at most",
-}
-
-
-def rows(results: tuple[Recomputed, ...]) -> list[dict[str, str]]:
-    """A table: what is printed, what it is recomputed from, the numbers and the intervals that rounding allows, whether it follows."""
-    return [
+def tables() -> tuple[Table, Table]:
+    """What is printed, what it is recomputed from, the numbers and the intervals that rounding allows: of what does not follow, and of all."""
+    rows = [
         {
             "section": r.item.section,
             "printed": r.item.words,
             "recomputed as": r.item.formula,
             "from": ", ".join(map(str, r.item.inputs)),
-            "gives": _shown(r.values),
-            "at least": _shown(r.low),
-            "at most": _shown(r.high),
+            "gives": numbers(r.values, 4),
+            "at least": numbers(r.low, 4),
+            "at most": numbers(r.high, 4),
             "result": "follows" if r.follows else "does not follow",
         }
-        for r in results
+        for r in counted()
     ]
-
-
-def counted(results: tuple[Recomputed, ...] | None = None) -> tuple[Recomputed, ...]:
-    """What the paper prints or says, without this book's own tests."""
-    return tuple(r for r in (recompute_all() if results is None else results) if r.item.kind != TEST)
+    every = {name: name for name in rows[0]} | {"from": "from the printed"}
+    wrong = [row for row in rows if row["result"] != "follows"]
+    columns = {name: heading for name, heading in every.items() if name != "result"}
+    return (
+        Table(wrong, columns, "Printed numbers that do not follow"),
+        Table(rows, every, "All recomputed numbers", folded=True),
+    )
 
 
 def _number(r: Recomputed) -> float | int | list:
@@ -244,19 +243,20 @@ def _number(r: Recomputed) -> float | int | list:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def records(results: tuple[Recomputed, ...] | None = None) -> dict[str, object]:
+def records() -> dict[str, object]:
     """How many printed numbers of each section do not follow, items that the text names, and the questions on rho and on Spearman's p."""
-    results = recompute_all() if results is None else results
-    found, printed = {r.item.id: _number(r) for r in results}, counted(results)
-    wrong = [r.item.section for r in printed if not r.follows]
-    sections = dict.fromkeys(r.item.section for r in printed)
+    wrong = [r.item.section for r in counted() if not r.follows]
+    rates = tuple(map(float, RHO))
     return {
-        **{key: value for key, value in found.items() if key.startswith("arithmetic/")},
-        **{f"arithmetic/{section}/failing": wrong.count(section) for section in sections},
-        "arithmetic/items": len(printed),
+        **{r.item.id: _number(r) for r in recompute_all() if r.item.id.startswith("arithmetic/")},
+        **{
+            f"arithmetic/{section}/failing": wrong.count(section)
+            for section in dict.fromkeys(r.item.section for r in counted())
+        },
+        "arithmetic/items": len(counted()),
         "arithmetic/failing": len(wrong),
-        "rho/error_of_alpha": [float(x) for x in q.excesses_of_alpha(*map(float, RHO))],
-        "rho/error_of_no_contraction": [100 * (1 - x) / x for x in map(float, RHO[1::2])],
-        "rho/better_assignments": q.better_assignments(*map(float, RHO)),
+        "rho/error_of_alpha": [float(x) for x in q.excesses_of_alpha(*rates)],
+        "rho/error_of_no_contraction": [100 * (1 - x) / x for x in rates[1::2]],
+        "rho/better_assignments": q.better_assignments(*rates),
         "spearman/exact_p": spearman_exact_p(0.89, 7),
     }

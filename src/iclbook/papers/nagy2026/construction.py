@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from ...draw import numpy_rng
+from ...models.attention import Attention
 
 
 @dataclass(frozen=True)
@@ -43,88 +45,58 @@ def construct(d: int, n_outputs: int, eta: float, w0: np.ndarray | None = None) 
     return LinearAttention(select, select, value, eta * np.eye(size))
 
 
-def gradient_step(w: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float) -> np.ndarray:
-    """``W - eta sum_j (W x_j - y_j) x_j^T`` for ``x`` ``(n, d)``, ``y`` ``(n, N)``, ``W`` ``(N, d)``."""
-    return w - eta * (x @ w.T - y).T @ x
+def descent(w: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, steps: int = 1) -> np.ndarray:
+    """``W <- W - eta sum_j (W x_j - y_j) x_j^T``, so many times, for ``x`` ``(n, d)``, ``y`` ``(n, N)``, ``W`` ``(N, d)``."""
+    for _ in range(steps):
+        w = w - eta * (x @ w.T - y).T @ x
+    return w
 
 
 def layer_answers(
-    layer: LinearAttention, w0: np.ndarray, x: np.ndarray, y: np.ndarray, queries: np.ndarray
+    layer: LinearAttention, w0: np.ndarray, x: np.ndarray, y: np.ndarray, queries: np.ndarray, layers: int = 1
 ) -> np.ndarray:
-    """What one layer answers for ``queries`` ``(m, d)``: ``(m, N)``."""
-    context = np.hstack([x, y])
-    asked = np.hstack([queries, -queries @ w0.T])
-    return -layer(np.vstack([context, asked]), len(x))[len(x) :, x.shape[1] :]
-
-
-def stacked_answers(eta: float, layers: int, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """What ``layers`` equal layers answer: ``(m, N)``. The first moves ``y_j`` to the residual, so the next ones step on."""
-    layer = construct(x.shape[1], y.shape[1], eta)
-    tokens = np.vstack([np.hstack([x, y]), np.hstack([queries, np.zeros((len(queries), y.shape[1]))])])
+    """What so many equal layers answer for ``queries`` ``(m, d)``: ``(m, N)``. From ``W_0 = 0`` the first moves ``y_j`` to the residual, so the next ones
+    step on."""
+    tokens = np.vstack([np.hstack([x, y]), np.hstack([queries, -queries @ w0.T])])
     for _ in range(layers):
         tokens = layer(tokens, len(x))
     return -tokens[len(x) :, x.shape[1] :]
 
 
-def descent(eta: float, steps: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """``W`` ``(N, d)`` after ``steps`` gradient steps from zero."""
-    w = np.zeros((y.shape[1], x.shape[1]))
-    for _ in range(steps):
-        w = gradient_step(w, x, y, eta)
-    return w
-
-
-def largest_gap(dimensions: list[int], n_outputs: int = 3, n: int = 30, seed: int = 0) -> dict[str, list[float]]:
-    """Largest relative difference between attention and descent for each ``d``, on random regressions in float64.
-
-    Returns:
-        ``one_layer``: one step from a random ``W_0``; ``four_layers``: four steps from zero.
-    """
-    found: dict[str, list[float]] = {"one_layer": [], "four_layers": []}
-    for d in dimensions:
-        rng = numpy_rng([seed, d])
-        x, y = rng.standard_normal((n, d)), rng.standard_normal((n, n_outputs))
-        w0, queries = rng.standard_normal((n_outputs, d)), rng.standard_normal((8, d))
-        eta = 1 / np.linalg.eigvalsh(x.T @ x)[-1]
-        expected = queries @ gradient_step(w0, x, y, eta).T
-        answered = layer_answers(construct(d, n_outputs, eta, w0), w0, x, y, queries)
-        found["one_layer"].append(float(np.abs(answered - expected).max() / np.abs(expected).max()))
-        expected = queries @ descent(eta, 4, x, y).T
-        answered = stacked_answers(eta, 4, x, y, queries)
-        found["four_layers"].append(float(np.abs(answered - expected).max() / np.abs(expected).max()))
-    return found
-
-
-def trained_layer_gap(dimensions: list[int], n: int = 30, seed: int = 0) -> list[float]:
-    """The same for this book's trained attention layer with linear activation, given the construction's circuits: largest relative
-    difference to one step from zero, for each ``d``."""
-    import torch
-
-    from ...models.attention import Attention
-
-    gaps = []
-    for d in dimensions:
-        rng = numpy_rng([seed, d])
-        x, y, queries = rng.standard_normal((n, d)), rng.standard_normal((n, 1)), rng.standard_normal((8, d))
-        eta = 1 / np.linalg.eigvalsh(x.T @ x)[-1]
-        layer = construct(d, 1, eta)
-        model = Attention(d, 1, activation="linear").double()
-        with torch.no_grad():
-            for name in ("query", "key", "value", "output"):
-                getattr(model, name)[0] = torch.from_numpy(getattr(layer, name))
-            model.output *= -n  # that layer averages over tokens, and its answer carries no minus sign
-            context = torch.from_numpy(np.hstack([x, y]))[..., None].expand(-1, -1, len(queries))
-            answered = model(context, torch.from_numpy(queries.T)).numpy()[0]
-        expected = (queries @ gradient_step(np.zeros((1, d)), x, y, eta).T)[:, 0]
-        gaps.append(float(np.abs(answered - expected).max() / np.abs(expected).max()))
-    return gaps
+def library_answers(layer: LinearAttention, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """What this book's own attention layer with linear activation answers with these weights from ``W_0 = 0``, one response: ``(m, 1)``."""
+    model = Attention(x.shape[1], 1, activation="linear").double()
+    with torch.no_grad():
+        for name in ("query", "key", "value", "output"):
+            getattr(model, name)[0] = torch.from_numpy(getattr(layer, name))
+        model.output *= -len(x)  # that layer averages over tokens, and its answer carries no minus sign
+        context = torch.from_numpy(np.hstack([x, y]))[..., None].expand(-1, -1, len(queries))
+        return model(context, torch.from_numpy(queries.T)).numpy().T
 
 
 #: Dimensions at which the construction is compared with a gradient step.
-DIMENSIONS = [1, 2, 3, 5, 8, 16, 32, 64]
+DIMENSIONS = (1, 2, 3, 5, 8, 16, 32, 64)
+
+
+def gaps(d: int, n: int = 30) -> tuple[float, float, float]:
+    """Largest relative difference between attention and descent on random regressions in float64: one layer and one step from a random ``W_0``, four from
+    zero, and the book's own layer and one step from zero."""
+
+    def gap(answered: np.ndarray, w: np.ndarray) -> float:
+        expected = queries @ w.T
+        return float(np.abs(answered - expected).max() / np.abs(expected).max())
+
+    rng = numpy_rng([0, d])
+    x, y, w0 = rng.standard_normal((n, d)), rng.standard_normal((n, 3)), rng.standard_normal((3, d))
+    queries, eta, zero = rng.standard_normal((8, d)), 1 / np.linalg.eigvalsh(x.T @ x)[-1], np.zeros((3, d))
+    one = gap(layer_answers(construct(d, 3, eta, w0), w0, x, y, queries), descent(w0, x, y, eta))
+    four = gap(layer_answers(construct(d, 3, eta), zero, x, y, queries, 4), descent(zero, x, y, eta, 4))
+    own = gap(library_answers(construct(d, 1, eta), x, y[:, :1], queries), descent(zero[:1], x, y[:, :1], eta))
+    return one, four, own
 
 
 def records() -> dict:
     """What decides claim linear-attention."""
-    gaps = largest_gap(DIMENSIONS) | {"library": trained_layer_gap(DIMENSIONS)}
-    return {f"linear-attention/{name}": gap for name, gap in gaps.items()}
+    names = ("one_layer", "four_layers", "library")
+    every = zip(*map(gaps, DIMENSIONS), strict=True)
+    return {f"linear-attention/{name}": list(gap) for name, gap in zip(names, every, strict=True)}

@@ -12,13 +12,14 @@ from ...drawing import style
 from ...sliders import Slider, show
 from .common import cross
 
-#: What the paper prints of the probe.
-PRINTED = {"largest": 108.0, "smallest": 0.9, "n": 20, "d": 5, "steps": 20, "curvatures": (0.3, 0.6, 1.0, 1.5)}
+#: What the paper prints of the probe; and section 6: layers -> what a single-step rate of 0.9 compounds to.
+EXAMPLES, STEPS, CURVATURES = 20, 20, (0.3, 0.6, 1.0, 1.5)
+PRINTED_COMPOUNDED = {2: 0.81, 5: 0.59, 10: 0.35}
 
 
-def design(eigenvalues: Sequence[float], n: int, seed: int = 0) -> np.ndarray:
+def design(eigenvalues: Sequence[float], n: int) -> np.ndarray:
     """A random ``(n, d)`` design whose Gram matrix ``X^T X`` has exactly these eigenvalues."""
-    rng = numpy_rng(seed)
+    rng = numpy_rng(0)
     d = len(eigenvalues)
     left = np.linalg.qr(rng.standard_normal((n, d)))[0]
     right = np.linalg.qr(rng.standard_normal((d, d)))[0]
@@ -35,30 +36,25 @@ def contraction_factors(eigenvalues: Sequence[float], eta: float) -> np.ndarray:
     return (1 - eta * np.asarray(eigenvalues)) ** 2
 
 
-def scalar_descent(a: float, eta: float, steps: int, w_star: float = 1.0) -> np.ndarray:
-    """Loss ``L(w_k) / L(w_0)``, ``(steps + 1,)``, of descent on ``L = a w^2 - 2 b w + c`` from ``w_0 = 0``, realisable (``c = b^2 / a``)."""
-    b, c, w, losses = a * w_star, a * w_star**2, 0.0, []
-    for _ in range(steps + 1):
-        losses.append(a * w * w - 2 * b * w + c)
-        w = w - eta * (a * w - b)
+def scalar_descent(a: float) -> np.ndarray:
+    """Loss ``L(w_k) / L(w_0)``, ``(STEPS + 1,)``, of descent at step size 1 on ``L = a w^2 - 2 b w + c`` from ``w_0 = 0``, realisable (``a = b = c``)."""
+    w, losses = 0.0, []
+    for _ in range(STEPS + 1):
+        losses.append(a * w * w - 2 * a * w + a)
+        w = w - (a * w - a)
     return np.array(losses) / losses[0]
 
 
-def channel_errors(x: np.ndarray, eta: float, steps: int, seed: int = 0) -> np.ndarray:
-    """Squared error of each eigenchannel over its start, ``(steps + 1, d)``, of descent from 0 on ``|X w - y|^2 / 2``; channels by eigenvalue."""
-    rng = numpy_rng(seed)
-    w_star = rng.standard_normal(x.shape[1])
+def channel_errors(x: np.ndarray, eta: float) -> np.ndarray:
+    """Squared error of each eigenchannel over its start, ``(STEPS + 1, d)``, of descent from 0 on ``|X w - y|^2 / 2``; channels by eigenvalue."""
+    w_star = numpy_rng(0).standard_normal(x.shape[1])
     gram, cross = x.T @ x, x.T @ (x @ w_star)
     vectors = np.linalg.eigh(gram)[1]
     w, rows = np.zeros_like(w_star), []
-    for _ in range(steps + 1):
+    for _ in range(STEPS + 1):
         rows.append(((w - w_star) @ vectors) ** 2)
         w = w - eta * (gram @ w - cross)
     return np.array(rows) / rows[0]
-
-
-#: Section 6: layers -> what a single-step rate of 0.9 compounds to, as printed.
-PRINTED_COMPOUNDED = {2: 0.81, 5: 0.59, 10: 0.35}
 
 
 def spectrum() -> np.ndarray:
@@ -73,11 +69,11 @@ def spectrum() -> np.ndarray:
 
 def records(eigenvalues: np.ndarray) -> dict:
     """What decides fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the paper."""
-    steps, powers = PRINTED["steps"], np.arange(PRINTED["steps"] + 1)
-    scalar = max(np.abs(scalar_descent(a, 1.0, steps) - (1 - a) ** (2 * powers)).max() for a in PRINTED["curvatures"])
+    powers = np.arange(STEPS + 1)
+    scalar = max(np.abs(scalar_descent(a) - (1 - a) ** (2 * powers)).max() for a in CURVATURES)
     eta = balanced_step(eigenvalues)
     factors = contraction_factors(eigenvalues, eta)
-    errors = channel_errors(design(eigenvalues, PRINTED["n"]), eta, steps)
+    errors = channel_errors(design(eigenvalues, EXAMPLES), eta)
     small = contraction_factors(eigenvalues, 1 / eigenvalues[-1])
     return {
         "fig1/a_gap": float(scalar),
@@ -95,35 +91,29 @@ def _rank(factors: np.ndarray, channel: int) -> int:
     return int((factors <= factors[channel] * (1 + 1e-9)).sum())
 
 
-#: From the smallest eigenvalue to the largest.
-CHANNEL_COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00")
-CHANNEL_MARKERS = ("o", "^", "s", "D", "v")
-_FLOOR = 1e-16  # below this a float64 error is rounding
-
-
 def figure(eigenvalues: np.ndarray) -> Figure:
     """Figure 1: (a) scalar descent, (b) contraction of each eigenvalue ``(5,)`` at eta*, (c) compounding. Markers: run; dotted: closed form."""
     fig, (a, b, c) = style.figure(3, height=2.95)
-    steps = PRINTED["steps"]
-    k = np.arange(steps + 1)
-    for curvature, colour in zip(PRINTED["curvatures"], style.PALETTE, strict=False):
-        loss = np.maximum(scalar_descent(curvature, 1.0, steps), _FLOOR)
-        a.semilogy(k, loss, "o", ms=3, color=colour, label=f"a = {curvature:g}")
-        style.theory_line(a, k, np.maximum((1 - curvature) ** (2.0 * k), _FLOOR), None)
+    k = np.arange(STEPS + 1)
+    for curvature, colour in zip(CURVATURES, style.PALETTE, strict=False):
+        run, closed = scalar_descent(curvature), (1 - curvature) ** (2.0 * k)
+        # below 1e-16 it is rounding
+        a.semilogy(k, np.maximum(run, 1e-16), "o", ms=3, color=colour, label=f"a = {curvature:g}")
+        style.theory_line(a, k, np.maximum(closed, 1e-16), None)
     a.set(xlabel="step k", title="(a) loss / first loss", ylim=(1e-17, 10))
     style.name_lines(a, {"a = 0.3": 13, "a = 0.6": 15, "a = 1": 6, "a = 1.5": 13})
 
     eta = balanced_step(eigenvalues)
-    errors = channel_errors(design(eigenvalues, PRINTED["n"]), eta, steps)
-    factors = contraction_factors(eigenvalues, eta)
-    for i, value in enumerate(eigenvalues):
+    errors, factors = channel_errors(design(eigenvalues, EXAMPLES), eta), contraction_factors(eigenvalues, eta)
+    names = [f"λ = {value:.3g}" for value in eigenvalues]
+    hues = (0, 4, 2, 1, 3)  # from the smallest eigenvalue to the largest
+    for i, (name, hue) in enumerate(zip(names, hues, strict=True)):
         look = {"ms": 6, "mfc": "none"} if i == 0 else {"ms": 3.2}
-        look |= {"color": CHANNEL_COLOURS[i], "zorder": 3 if i == len(eigenvalues) - 1 else 2}
-        b.semilogy(k, np.maximum(errors[:, i], 1e-13), CHANNEL_MARKERS[i], label=f"λ = {value:.3g}", **look)
+        look |= {"color": style.PALETTE[hue], "zorder": 3 if i == len(names) - 1 else 2}
+        b.semilogy(k, np.maximum(errors[:, i], 1e-13), "o^sDv"[i], label=name, **look)
         style.theory_line(b, k, np.maximum(factors[i] ** k, 1e-13), None)
     b.set(xlabel="step k", title="(b) error of a channel", ylim=(1e-4, 9))
-    places = dict(zip((f"λ = {value:.3g}" for value in eigenvalues), (5, 14, 14, 4, 16), strict=True))
-    style.name_lines(b, places, up=8)
+    style.name_lines(b, dict(zip(names, (5, 14, 14, 4, 16), strict=True)), up=8)
 
     rate = np.linspace(0, 1, 201)
     for layers, colour in zip((1, 2, 3, 5, 10), style.PALETTE, strict=False):
@@ -135,9 +125,9 @@ def figure(eigenvalues: np.ndarray) -> Figure:
     return fig
 
 
-def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) -> Figure:
-    """Contraction of ``d`` channels with eigenvalues from 1 to ``condition``, at ``step`` times eta*. Right: error along the layers."""
-    eigenvalues = np.geomspace(1.0, condition, d)
+def spectrum_frame(condition: float, step: float) -> Figure:
+    """Contraction of five channels with eigenvalues from 1 to ``condition``, at ``step`` times eta*. Right: error along ten layers."""
+    d, eigenvalues = 5, np.geomspace(1.0, condition, 5)
     eta = step * balanced_step(eigenvalues)
     factors = contraction_factors(eigenvalues, eta)
     fig, (left, right) = style.figure(2, height=2.8)
@@ -148,7 +138,7 @@ def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) 
     left.set_xticks(range(d), [f"{v:.3g}" for v in eigenvalues])
     left.set(xlabel="eigenvalue λ", ylim=(0, 2), title=f"η = {step:.3g} η*")
     left.set_ylabel(r"$(1-\eta\lambda)^2$, diverges above 1")
-    k = np.arange(layers + 1)
+    k = np.arange(11)
     for i, factor in enumerate(factors):
         look = {"ls": "--" if i == d - 1 else "-", "lw": 2.6 if i == 0 else 1.7, "color": style.PALETTE[i]}
         right.semilogy(k, np.clip(factor**k, 1e-8, 1e3), label=f"λ = {eigenvalues[i]:.3g}", **look)
@@ -157,14 +147,14 @@ def spectrum_frame(condition: float, step: float, d: int = 5, layers: int = 10) 
     return fig
 
 
-def layers_frame(layers: int, conditions: tuple[float, ...] = (2.0, 5.0, 20.0, 120.0)) -> Figure:
+def layers_frame(layers: int) -> Figure:
     """Rate of the slowest channel at eta* after ``layers`` layers against the condition number, and the compounding curve."""
     fig, (left, right) = style.figure(2, height=2.8)
     kappa = np.geomspace(1.05, 200, 200)
     rate = ((kappa - 1) / (kappa + 1)) ** 2
     left.semilogx(kappa, rate**layers, color=style.COLOURS["measured"])
     left.semilogx(kappa, rate, color=style.COLOURS["dummy"], lw=1, ls="--", label="one layer")
-    for marker, condition in zip("os^D", conditions, strict=True):
+    for marker, condition in zip("os^D", (2.0, 5.0, 20.0, 120.0), strict=True):
         value = ((condition - 1) / (condition + 1)) ** (2 * layers)
         left.plot([condition], [value], marker, ms=6, color=style.COLOURS["measured"])
         below = {"xytext": (7, -3), "textcoords": "offset points", "ha": "left", "va": "top"}

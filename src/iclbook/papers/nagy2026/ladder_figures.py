@@ -5,18 +5,19 @@ Every size has its colour and one line, the mean over its seeds; dashed and grey
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...drawing import style
+from ...drawing.figure_data import Table
 from ...sliders import Slider, show
-from . import arithmetic
+from .arithmetic import ERRORS, RHO
 from .common import legend_above, named_ticks
-from .ladder import NULL_DRAWS, Get, Model, by_size, mixed, twins
-from .probe_statistics import errors, noise_around_prior
+from .ladder import Get, Model, by_size, mixed, twins
+from .probe_statistics import errors
 
 #: Where the start is drawn: 0 has no place on a log scale.
 START = 0.5
@@ -24,16 +25,9 @@ START = 0.5
 PRINTED_VALLEYS = (-0.87, -0.43)
 PRINTED_PEAKS = (1.2, 2.6)
 #: Section 8.4: shares of updates with the residual's sign, over all models.
-PRINTED_SIGNS = ("0.55", "0.65")
+PRINTED_SIGNS = (0.55, 0.65)
 
 Curve = Callable[[Model], tuple[np.ndarray, np.ndarray]]
-
-
-def _coloured(get: Get) -> Iterator[tuple[str, str, list[Model], list[Model]]]:
-    """Colour and name of every size, its models and their twins."""
-    alone = by_size([twin for _, twin in twins(get)])
-    for colour, (name, runs) in zip(style.PALETTE, by_size(mixed(get)).items(), strict=False):
-        yield colour, name, runs, alone.get(name, [])
 
 
 def in_words(name: str) -> str:
@@ -41,26 +35,23 @@ def in_words(name: str) -> str:
     return "{} layers, width {}".format(*name[1:].split("w"))
 
 
-def _mean(runs: list[Model], curve: Curve) -> tuple[np.ndarray, np.ndarray]:
-    """The mean curve of the runs of a size, which share their places."""
-    return curve(runs[0])[0], np.mean([curve(m)[1] for m in runs], 0)
-
-
 def _curves(ax: Axes, get: Get, curve: Curve, with_twins: bool = False) -> None:
-    """A line for every size, the mean over its seeds; those of twins are grey."""
-    for colour, name, runs, alone in _coloured(get):
-        if alone and with_twins:
-            ax.plot(*_mean(alone, curve), color=style.COLOURS["dummy"], lw=1.1, ls="--", zorder=1)
-        ax.plot(*_mean(runs, curve), color=colour, lw=1.7, label=in_words(name))
+    """A line for every size, the mean over its seeds, which share their places; those of twins are grey."""
+
+    def mean(runs: list[Model]) -> tuple[np.ndarray, np.ndarray]:
+        return curve(runs[0])[0], np.mean([curve(m)[1] for m in runs], 0)
+
+    alone = by_size([twin for _, twin in twins(get)]) if with_twins else {}
+    for colour, (name, runs) in zip(style.PALETTE, by_size(mixed(get)).items(), strict=False):
+        if name in alone:
+            ax.plot(*mean(alone[name]), color=style.COLOURS["dummy"], lw=1.1, ls="--", zorder=1)
+        ax.plot(*mean(runs), color=colour, lw=1.7, label=in_words(name))
 
 
-def _legend(fig: Figure, ax: Axes, with_twins: bool) -> None:
+def _legend(fig: Figure, ax: Axes) -> None:
     """One legend over the panels: sizes, and what dashes mean."""
-    handles, labels = ax.get_legend_handles_labels()
-    if with_twins:
-        handles += ax.plot([], [], color=style.COLOURS["dummy"], lw=1.1, ls="--")
-        labels += ["never saw a regression"]
-    fig.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=7.5, columnspacing=1.2)
+    ax.plot([], [], color=style.COLOURS["dummy"], lw=1.1, ls="--", label="never saw a regression")
+    legend_above(fig, ax, 3)
 
 
 def _steps(m: Model) -> np.ndarray:
@@ -87,16 +78,15 @@ def layers(get: Get) -> Figure:
     axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, None))
     axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal (nats)", yscale="log")
     largest = mixed(get)[-1]
-    estimate = largest.arrays["lines_estimate"][-1].astype(float)
-    residual, update = largest.target[:, None] - estimate[:, :-1], np.diff(estimate, axis=1)
-    axes[2].plot(residual.ravel(), update.ravel(), ".", ms=3, alpha=0.35, color=style.PALETTE[4])
-    slope, shift = np.polyfit(residual.ravel(), update.ravel(), 1)
+    residual, update = (largest.target[:, None] - largest.final[:, :-1]).ravel(), np.diff(largest.final, axis=1).ravel()
+    axes[2].plot(residual, update, ".", ms=3, alpha=0.35, color=style.PALETTE[4])
+    slope, shift = np.polyfit(residual, update, 1)
     ends = np.array([residual.min(), residual.max()])
     axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
     axes[2].axhline(0, color=style.INK, lw=0.6)
     axes[2].set(xlabel="residual (digits)", ylabel="update (digits)", xticks=(-5, 0, 5))
     axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f}", fontsize=9)
-    _legend(fig, axes[0], with_twins=True)
+    _legend(fig, axes[0])
     return fig
 
 
@@ -115,19 +105,18 @@ def development(get: Get) -> Figure:
     _over_training(reduction, "error reduction (digits)")
     _over_training(induction, "induction accuracy")
     reduction.label_outer()
-    _legend(fig, reduction, with_twins=True)
+    _legend(fig, reduction)
     return fig
 
 
 def signs(get: Get) -> Figure:
     """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
     fig, ax = style.figure(height=3.4)
-    ax.axhspan(*map(float, PRINTED_SIGNS), color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed range")
+    ax.axhspan(*PRINTED_SIGNS, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed range")
     sizes = by_size(mixed(get))
     for i, runs in enumerate(sizes.values()):
         for m, at in zip(runs, i + 0.16 * (np.arange(len(runs)) - (len(runs) - 1) / 2), strict=True):
-            noise = noise_around_prior(m.arrays["lines_estimate"][-1].astype(float), m.target, NULL_DRAWS)
-            drawn, first = [a.signs for a in noise], i == 0 and m.run == 0
+            drawn, first = [a.signs for a in m.noise()], i == 0 and m.run == 0
             bar = {"color": style.PALETTE[1], "lw": 5, "alpha": 0.6}
             ax.plot([at, at], [min(drawn), max(drawn)], label="noise, forty draws" if first else None, **bar)
             ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="a model" if first else None)
@@ -138,7 +127,7 @@ def signs(get: Get) -> Figure:
     return fig
 
 
-def read_out_frame(m: Model, step: int, layer: int, prompt: int = 0) -> Figure:
+def read_out_frame(m: Model, step: int, layer: int, prompt: int) -> Figure:
     """One checkpoint read at one layer: estimates against right answers, and along the layers the course of one prompt (thick), of all, and the mean error."""
     at = int(np.flatnonzero(m.steps == step)[0])
     estimate, target = m.arrays["lines_estimate"][at].astype(float), m.target
@@ -162,17 +151,12 @@ def read_out_frame(m: Model, step: int, layer: int, prompt: int = 0) -> Figure:
     return fig
 
 
-def clearest_prompt(m: Model) -> int:
-    """The prompt whose first estimate is farthest off, among those that the trained model answers to within half a digit; else the one that it answers best."""
-    off = np.abs(m.target[:, None] - m.arrays["lines_estimate"][-1])
-    found = np.where(off[:, -1] < 0.5, off[:, 0], -off[:, -1])
-    return int(found.argmax())
-
-
 def show_read_out(get: Get, few: bool) -> None:
     """The read-out of the largest model under two sliders: training step and layer."""
     m = mixed(get)[-1]
-    prompt = clearest_prompt(m)
+    # the prompt whose first estimate is farthest off, among those that the trained model answers to within half a digit; else the one that it answers best
+    off = np.abs(m.target[:, None] - m.final)
+    prompt = int(np.where(off[:, -1] < 0.5, off[:, 0], -off[:, -1]).argmax())
     last, depth = int(m.steps[-1]), m.arrays["lines_estimate"].shape[-1] - 1
     steps = sorted({*(int(s) for s in m.steps if s in (1024, 2048, 4096)), last})
     layers = sorted({0, depth // 2, depth - 1, depth})
@@ -190,43 +174,24 @@ def show_read_out(get: Get, few: bool) -> None:
     )
 
 
-#: Heads of the columns of :func:`alignment_rows`.
-ALIGNMENT = {
-    "model": "model",
-    "slope": "slope $alpha$",
-    "r2": "$r^2$",
-    "signs": "signs agree",
-    "error": "error, first layer and last",
-    "shuffled": "reduction, with the context's answers shuffled",
-    "rates": "$rho_pred$ / $rho_obs$",
-    "contracting": "prompts that contract",
+#: Section 8.4, findings 1 and 4: model, error and rates as printed.
+PRINTED_ALIGNMENT = {
+    "gpt2": (ERRORS[:2], RHO[:2]),
+    "Pythia-160M": ((), RHO[2:4]),
+    "Pythia-410M": (ERRORS[2:4], RHO[4:]),
+    "Pythia-1B": (ERRORS[4:], ()),
 }
-_ERRORS = [", ".join(pair) for pair in zip(arithmetic.ERRORS[::2], arithmetic.ERRORS[1::2], strict=True)]
-_RATES = [" / ".join(pair) for pair in zip(arithmetic.RHO[::2], arithmetic.RHO[1::2], strict=True)]
-#: Section 8.4, findings 1 and 4; what the paper gives for a group of models stands in one row.
-PRINTED_ALIGNMENT: tuple[dict[str, str], ...] = (
-    {"model": "gpt2 (printed)", "error": _ERRORS[0], "rates": _RATES[0]},
-    {"model": "Pythia-160M (printed)", "rates": _RATES[1]},
-    {"model": "Pythia-410M (printed)", "error": _ERRORS[1], "rates": _RATES[2]},
-    {"model": "Pythia-1B (printed)", "error": _ERRORS[2]},
-    {
-        "model": "all of them (printed)",
-        "slope": "0.08 to 0.12",
-        "r2": "0.05 to 0.09",
-        "signs": " to ".join(PRINTED_SIGNS),
-        "contracting": "90 to 96 %",
-    },
-)
 
 
-def alignment_rows(get: Get) -> list[dict[str, str]]:
-    """Sections 8 and 8.4 at the end of training: columns :data:`ALIGNMENT`."""
+def table(get: Get) -> Table:
+    """Sections 8 and 8.4 at the end of training; what the paper gives for a group of models stands in one row."""
 
-    def row(runs: list[Model]) -> dict[str, str]:
+    def row(name: str, runs: list[Model]) -> dict[str, str]:
         aligned = [m.aligned() for m in runs]
-        a = {name: np.mean([getattr(one, name) for one in aligned]) for name in aligned[0]._fields}
-        first, *_, last = np.mean([errors(m.arrays["lines_estimate"][-1], m.target) for m in runs], 0)
+        a = {key: np.mean([getattr(one, key) for one in aligned]) for key in aligned[0]._fields}
+        first, *_, last = np.mean([errors(m.final, m.target) for m in runs], 0)
         return {
+            "model": name,
             "slope": f"{a['slope']:.3f}",
             "r2": f"{a['r2']:.3f}",
             "signs": f"{a['signs']:.2f}",
@@ -236,6 +201,23 @@ def alignment_rows(get: Get) -> list[dict[str, str]]:
             "contracting": f"{100 * a['contracting']:.0f} %",
         }
 
-    alone = by_size([twin for _, twin in twins(get)])
-    sizes = by_size(mixed(get)) | {f"{name}, no regression": runs for name, runs in alone.items()}
-    return [*PRINTED_ALIGNMENT, *({"model": name} | row(runs) for name, runs in sizes.items())]
+    rows = [
+        {"model": f"{name} (printed)", "error": ", ".join(error), "rates": " / ".join(rates)}
+        for name, (error, rates) in PRINTED_ALIGNMENT.items()
+    ]
+    signs = "{} to {}".format(*PRINTED_SIGNS)
+    every = {"slope": "0.08 to 0.12", "r2": "0.05 to 0.09", "signs": signs, "contracting": "90 to 96 %"}
+    rows.append({"model": "all of them (printed)"} | every)
+    rows += [row(name, runs) for name, runs in by_size(mixed(get)).items()]
+    rows += [row(f"{name}, no regression", runs) for name, runs in by_size([m for _, m in twins(get)]).items()]
+    columns = {
+        "model": "model",
+        "slope": "slope $alpha$",
+        "r2": "$r^2$",
+        "signs": "signs agree",
+        "error": "error, first layer and last",
+        "shuffled": "reduction, with the context's answers shuffled",
+        "rates": "$rho_pred$ / $rho_obs$",
+        "contracting": "prompts that contract",
+    }
+    return Table(rows, columns, "Steps along the residual", folded=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ import numpy as np
 from scipy import stats
 
 from ...claims import load_ledger
+from ...drawing.figure_data import Table
 from ...errors import UserError
-from ...statistics import bootstrap_error
+from ...statistics import Estimate, bootstrap_error
 from .probe_statistics import Alignment, alignment
 from .readout import THRESHOLDS
 
@@ -73,18 +74,17 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
     return found
 
 
-def _aligned(probed: Probed) -> tuple[np.ndarray, np.ndarray]:
-    return probed.arrays["estimate_true"].astype(float), probed.arrays["target"].astype(float)
+def _aligned(probed: Probed) -> Alignment:
+    return alignment(probed.arrays["estimate_true"], probed.arrays["target"])
 
 
 def _with_error(probed: Probed, name: str) -> tuple[float, float]:
     """A statistic of the alignment and its standard error over prompts."""
-    estimate, target = _aligned(probed)
+    both = np.column_stack([probed.arrays["estimate_true"], probed.arrays["target"]]).astype(float)
 
     def statistic(both: np.ndarray) -> float:
         return getattr(alignment(both[:, :-1], both[:, -1]), name)
 
-    both = np.concatenate([estimate, target[:, None]], 1)
     return statistic(both), bootstrap_error(statistic, both)
 
 
@@ -92,16 +92,15 @@ def _alignment(found: Found) -> dict[str, Any]:
     each = [found[model, "", "alignment"] for model in ALIGNED]
     values: dict[str, Any] = {}
     for name in ("slope", "signs", "r2"):
-        pairs = [_with_error(probed, name) for probed in each]
-        values[f"probes/alignment/{name}"] = [value for value, _ in pairs]
-        values[f"probes/alignment/{name}_se"] = [error for _, error in pairs]
+        pairs = np.array([_with_error(probed, name) for probed in each])
+        values[f"probes/alignment/{name}"] = Estimate(*pairs.T)
     values["probes/alignment/falls"] = [1 - probed.values["remaining"] for probed in each]
     values["probes/alignment/noise"] = [probed.values["p_signs_noise"] for probed in each]
     return values
 
 
 def _rates(found: Found) -> dict[str, Any]:
-    each = [alignment(*_aligned(found[model, "", "alignment"])) for model in RATED]
+    each = [_aligned(found[model, "", "alignment"]) for model in RATED]
     return {
         "probes/rates/apart": [abs(one.rho_pred - one.rho_obs) / one.rho_obs for one in each],
         "probes/rates/contracting": [one.contracting for one in each],
@@ -113,53 +112,43 @@ def _induction(found: Found) -> dict[str, Any]:
     tables = [found[model, "", "truncation"] for model in PANEL]
     dense = [t.values["rank_tau0.1"] / len(t.arrays["singular"]) for t in tables]
     fits = np.array([(d, one["rho10"] ** 2) for d, one in zip(dense, each, strict=True) if one["r210"] >= 0.5])
+    varied = len(fits) > 2 and np.ptp(fits, axis=0).all()
     return {
         "probes/induction/r2": float(np.mean([one["r210"] for one in each])),
-        "probes/induction/density": _correlation(*fits.T) if len(fits) > 2 else 0.0,
+        "probes/induction/density": float(np.corrcoef(fits.T)[0, 1]) if varied else 0.0,
     }
-
-
-def _correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's, 0 where one of them is constant."""
-    return float(np.corrcoef(x, y)[0, 1]) if np.ptp(x) and np.ptp(y) else 0.0
 
 
 def _truncation(found: Found) -> dict[str, Any]:
     capable = sorted(PANEL, key=lambda model: -found[model, "", "induction"].values["accuracy10"])[:2]
     gaps = {"last": [], "random": []}
     for values in (found[model, "", "truncation"].values for model in capable):
-        tau = min((t for t in THRESHOLDS if f"gap_last_embedding_tau{t:g}" in values), default=THRESHOLDS[0])
+        tau = min((t for t in THRESHOLDS if f"gap_last_tau{t:g}" in values), default=THRESHOLDS[0])
         for drop, each in gaps.items():
-            each.append(values[f"gap_{drop}_embedding_tau{tau:g}"])
+            each.append(values[f"gap_{drop}_tau{tau:g}"])
     above = [last - other for last, other in zip(*gaps.values(), strict=True)]
     return {"probes/truncation/gap": gaps["last"], "probes/truncation/above_random": above}
 
 
 def _course(found: Found, model: str, steps: tuple[int, ...] = STEPS) -> list[Alignment]:
     """Statistics of a Pythia model at some of its checkpoints."""
-    return [alignment(*_aligned(found[model, f"step{step}", "alignment"])) for step in steps]
+    return [_aligned(found[model, f"step{step}", "alignment"]) for step in steps]
 
 
 def _emergence(found: Found) -> dict[str, Any]:
-    every = {model: _course(found, model) for model in GROWING}
-
-    def of(choose: Callable[[list[Alignment]], float]) -> list[float]:
-        return [choose(one) for one in every.values()]
-
-    before, later = STEPS.index(256) + 1, STEPS.index(1000)
+    every = [[a.reduction for a in _course(found, model)] for model in GROWING]
+    at = STEPS.index
     return {
-        "probes/emergence/plateau": of(lambda one: max(abs(a.reduction) for a in one[: STEPS.index(8) + 1])),
-        "probes/emergence/valley": of(lambda one: min(a.reduction for a in one[:before])),
-        "probes/emergence/at_4k": of(lambda one: one[STEPS.index(4000)].reduction),
-        "probes/emergence/peak": of(lambda one: max(a.reduction for a in one[later:])),
+        "probes/emergence/plateau": [max(map(abs, one[: at(8) + 1])) for one in every],
+        "probes/emergence/valley": [min(one[: at(256) + 1]) for one in every],
+        "probes/emergence/at_4k": [one[at(4000)] for one in every],
+        "probes/emergence/peak": [max(one[at(1000) :]) for one in every],
     }
 
 
 def _sinks(found: Found) -> dict[str, Any]:
-    early, middle, late = (
-        found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for step in SINK_STEPS
-    )
-    return {"probes/sinks/early": early, "probes/sinks/middle": middle, "probes/sinks/late": late}
+    each = [found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for step in SINK_STEPS]
+    return {f"probes/sinks/{name}": x for name, x in zip(("early", "middle", "late"), each, strict=True)}
 
 
 def _life(found: Found) -> dict[str, Any]:
@@ -167,7 +156,7 @@ def _life(found: Found) -> dict[str, Any]:
     course = sorted((r for r, tokens in named.items() if tokens), key=lambda r: int(named[r][1]))
     if len(course) < CHECKPOINTS:
         raise KeyError(AGEING)
-    aligned = [alignment(*_aligned(found[AGEING, r, "alignment"])) for r in course]
+    aligned = [_aligned(found[AGEING, r, "alignment"]) for r in course]
     peak = int(np.argmax([a.reduction for a in aligned]))
     changes = [
         found[AGEING, course[-1], probe].values[name] - found[AGEING, course[peak], probe].values[name]
@@ -196,15 +185,11 @@ def _forecast(found: Found) -> dict[str, Any]:
 
 def _circuit(found: Found) -> dict[str, Any]:
     probed = found["gpt2", "", "patterns"]
-    effect = probed.arrays["ablated_zero"] - probed.arrays["intact"]
-    last = probed.arrays["ablated_layer"] - probed.arrays["intact"]
-    deep = len(effect) // 2
+    lost, sink = probed.arrays["ablated_layer"] - probed.arrays["intact"], probed.arrays["sink"]
     return {
         "probes/circuit/effect": probed.values["icl_effect"],
-        "probes/circuit/late_less_early": float(last[-2:].min() - last[:5].max()),
-        "probes/circuit/sinks": float(
-            probed.arrays["sink"][..., deep:, :].mean() - probed.arrays["sink"][..., :2, :].mean()
-        ),
+        "probes/circuit/late_less_early": float(lost[-2:].min() - lost[:5].max()),
+        "probes/circuit/sinks": float(sink[len(sink) // 2 :].mean() - sink[:2].mean()),
     }
 
 
@@ -213,17 +198,15 @@ def _sizes(found: Found) -> dict[str, Any]:
     return {"probes/sizes/late_over_early": each}
 
 
-#: Columns of :func:`rows`.
-COLUMNS = {"where": "where", "paper": "printed", "asks": "what decides it"}
-
-
-def rows() -> list[dict[str, str]]:
-    """A table of the rows that published models would decide: the printed values, and parts with their rules."""
-    asked = [c for c in load_ledger("nagy2026").claims if any(p.key.startswith("probes/") for p in c.parts)]
-    return [
+def table() -> Table:
+    """The rows that published models would decide: the printed values, and parts with their rules."""
+    rows = [
         {"where": c.where, "paper": c.paper, "asks": "; ".join(f"{p.name} {p.rule.text}" for p in c.parts)}
-        for c in asked
+        for c in load_ledger("nagy2026").claims
+        if any(p.key.startswith("probes/") for p in c.parts)
     ]
+    columns = {"where": "where", "paper": "printed", "asks": "what decides it"}
+    return Table(rows, columns, "Published models: what is printed, and what decides it", folded=True)
 
 
 def records(folder: Path | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,18 +18,7 @@ from ...files import write_whole
 from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer
 from ...sources import source_digest
 from ...tasks.mixed_corpus import VOCABULARY
-from . import prompts, readout
-from .probe_statistics import (
-    alignment,
-    causal_heads,
-    contraction,
-    curvature_correlation,
-    exceeds,
-    late_over_early,
-    noise_around_prior,
-    shuffled_targets,
-    uniform_sink,
-)
+from . import probe_statistics, prompts, readout
 from .prompts import CORPUS, Alphabet
 
 Arrays = dict[str, Tensor]
@@ -49,22 +38,27 @@ class Sizes(NamedTuple):
     sinks: int = 60
 
 
+STATED = Sizes()
+
+
 def _alignment(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
     digits = torch.tensor(alphabet.digits)
     found, values = {}, {}
-    for order in ("true", "shuffled"):
-        lines = prompts.lines(alphabet, sizes.lines, k, order=order)
+    for order, suffix in (("true", ""), ("shuffled", "_shuffled_context")):
+        lines = prompts.lines(alphabet, sizes.lines, k, shuffled=order == "shuffled")
         estimate = readout.estimates(model, lines.tokens, digits)
         found |= {f"estimate_{order}": estimate, "target": lines.target, "x": lines.x}
-        for name, value in alignment(estimate.numpy(), lines.target.numpy())._asdict().items():
-            values[name if order == "true" else f"{name}_shuffled_context"] = value
+        statistics = probe_statistics.alignment(estimate.numpy(), lines.target.numpy())._asdict()
+        values |= {f"{name}{suffix}": value for name, value in statistics.items()}
     estimate, target = found["estimate_true"].double().numpy(), found["target"].numpy()
-    found["estimate_prior"] = readout.estimates(model, prompts.prior(alphabet), digits)
-    values["curvature_correlation"] = curvature_correlation(estimate, target, found["x"].numpy())
-    for label, null in (("shuffled_targets", shuffled_targets), ("noise", noise_around_prior)):
+    values["curvature_correlation"] = probe_statistics.curvature_correlation(estimate, target, found["x"].numpy())
+    for label, null in (
+        ("shuffled_targets", probe_statistics.shuffled_targets),
+        ("noise", probe_statistics.noise_around_prior),
+    ):
         drawn = null(estimate, target)
         for name in ("signs", "r2", "reduction"):
-            values[f"p_{name}_{label}"] = exceeds(values[name], [getattr(a, name) for a in drawn])
+            values[f"p_{name}_{label}"] = probe_statistics.exceeds(values[name], [getattr(a, name) for a in drawn])
     return found, values
 
 
@@ -74,7 +68,7 @@ def _induction(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> t
         tokens, target = prompts.blocks(alphabet, sizes.blocks, m)
         found[f"surprisal{m}"] = readout.surprisals(model, tokens, target)
         found[f"margin{m}"] = readout.answers(model, tokens, target)[1]
-        for name, value in contraction(found[f"surprisal{m}"].numpy())._asdict().items():
+        for name, value in probe_statistics.contraction(found[f"surprisal{m}"].numpy())._asdict().items():
             values[f"{name}{m}"] = value
         values[f"accuracy{m}"] = float((found[f"margin{m}"] > 0).float().mean())
     return found, values
@@ -83,28 +77,24 @@ def _induction(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> t
 def _truncation(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
     tokens, target = prompts.blocks(alphabet, sizes.blocks, BLOCK_LENGTHS[0])
     found: Arrays = {"singular": readout.singular_values(model.embed)}
-    values: Values = {}
     singular, width = found["singular"].double().numpy(), model.width
     ranks = {f"tau{tau:g}": readout.rank_tau(singular, tau) for tau in readout.THRESHOLDS}
-    values |= {f"rank_{name}": float(rank) for name, rank in ranks.items()}
+    values: Values = {f"rank_{name}": float(rank) for name, rank in ranks.items()}
     values["effective_rank"] = readout.effective_rank(singular)
-    readings = [("embedding", False)] + ([("both", True)] if model.tied else [])
-    for drop in ("last", "first", "random"):
-        embeds = readout.truncations(model.embed, drop)
-        for reading, both in readings:
-            margin = readout.truncated(model, tokens, target, embeds, both)
-            found[f"margin_{drop}_{reading}"] = margin
-            accuracy = (margin > 0).double().mean(1).numpy()
-            for name, rank in ranks.items():
-                if 0 < sum(n >= rank for n in readout.kept(width)) < len(readout.SHARES):
-                    values[f"gap_{drop}_{reading}_{name}"] = readout.emergence_gap(accuracy, width, rank)
+    for drop in readout.DROPS:
+        margin = readout.truncated(model, tokens, target, readout.truncations(model.embed, drop))
+        found[f"margin_{drop}"] = margin
+        gaps = {
+            n: readout.emergence_gap((margin > 0).double().mean(1).numpy(), width, rank) for n, rank in ranks.items()
+        }
+        values |= {f"gap_{drop}_{name}": gap for name, gap in gaps.items() if np.isfinite(gap)}
     return found, values
 
 
 def _sinks(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
     last, match, every = readout.attention_shares(model, prompts.patterns(alphabet, sizes.sinks))
-    values = {f"late_over_early_{n}": late_over_early(every.numpy(), n) for n in (2, 3)}
-    values |= {"sink": float(every.mean()), "uniform": uniform_sink()}
+    values = {f"late_over_early_{n}": probe_statistics.late_over_early(every.numpy(), n) for n in (2, 3)}
+    values |= {"sink": float(every.mean()), "uniform": probe_statistics.uniform_sink()}
     return {"sink": last, "match": match, "sink_all": every}, values
 
 
@@ -121,20 +111,18 @@ def _patterns(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tu
     last, match, sink = readout.attention_shares(model, every)
     intact = readout.pattern_losses(model, few)[0].mean()
     found = {"loss": loss, "alone": alone, "read": every.read, "sink": last, "match": match, "sink_all": sink}
-    found |= {"ablated_zero": readout.ablations(model, few), "ablated_mean": readout.ablations(model, few, True)}
-    found |= {"intact": intact, "ablated_layer": readout.layer_ablations(model, few)}
+    found |= {"intact": intact, "ablated": readout.ablations(model, few)}
+    found["ablated_layer"] = readout.layer_ablations(model, few)
     short = every.read <= 8
     values = {"loss": float(loss.mean()), "alone": float(alone.mean()), "icl_effect": float((alone - loss).mean())}
     values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
-    for name in ("zero", "mean"):
-        heads = causal_heads((found[f"ablated_{name}"] - intact).numpy())
-        values[f"causal_heads_{name}"] = float(len(heads))
-        values[f"first_causal_layer_{name}"] = float(heads[:, 0].min()) if len(heads) else -1.0
+    heads = probe_statistics.causal_heads((found["ablated"] - intact).numpy())
+    values["causal_heads"] = float(len(heads))
+    values["first_causal_layer"] = float(heads[:, 0].min()) if len(heads) else -1.0
     return found, values
 
 
-Probe = Callable[[Pretrained, Alphabet, int, Sizes], tuple[Arrays, Values]]
-PROBES: dict[str, Probe] = {
+PROBES: dict[str, Callable[[Pretrained, Alphabet, int, Sizes], tuple[Arrays, Values]]] = {
     "alignment": _alignment,
     "induction": _induction,
     "truncation": _truncation,
@@ -183,10 +171,8 @@ def _read_tokenizer(path: Path) -> tuple[Path, Any]:
     folder = path if path.is_dir() else path.parent
     path = path / "tokenizer.json" if path.is_dir() else path
     refuse_pointer(path)
-    try:
-        from tokenizers import Tokenizer, models, pre_tokenizers
-    except ImportError as error:
-        raise UserError("the package tokenizers is missing", "Install it: pip install 'iclbook[models]'") from error
+    from tokenizers import Tokenizer, models, pre_tokenizers  # they come with transformers, which has read the model
+
     older = [folder / "vocab.json", folder / "merges.txt"]  # how GPT-2's tokenizer was saved
     if not path.is_file() and not all(file.is_file() for file in older):
         raise UserError(
@@ -212,8 +198,8 @@ def probe_folder(
     tokenizer: str | None = None,
     digits: str = "spaced",
     lines: int = 4,
-    sizes: Sizes | None = None,
-) -> Mapping[str, float]:
+    sizes: Sizes = STATED,
+) -> Values:
     """Probe a model and write ``out``: raw arrays by name, and ``about``, JSON with values and provenance.
 
     Returns:
@@ -229,46 +215,23 @@ def probe_folder(
         raise UserError(f"--out {out}", "Give a file name that ends in .npz.")
     model, place = read_pretrained(folder, revision)
     alphabet = alphabet_of(place, tokenizer, digits, model.vocabulary)
-    arrays, values = PROBES[probe](model, alphabet, lines, sizes or Sizes())
+    arrays, values = PROBES[probe](model, alphabet, lines, sizes)
     bad = [name for name, x in arrays.items() if not torch.isfinite(x).all()]
     if bad:
         raise UserError(f"{bad[0]} of {folder} is not finite", "Check the weights: fetch the folder anew.")
-    write_whole(
-        out,
-        _packed(
-            arrays,
-            _about(
-                # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
-                model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
-                probe,
-                values,
-                tokenizer,
-                digits,
-                lines,
-                sizes or Sizes(),
-            ),
-        ),
-    )
-    return values
-
-
-def _about(model: dict[str, Any], probe: str, values: Values, *settings: Any) -> dict[str, Any]:
-    """Provenance of a result."""
-    tokenizer, digits, lines, sizes = settings
-    return {
+    about = {
         "probe": probe,
         "values": values,
-        "model": model,
-        "prompts": {"seed": prompts.SEED, "digits": digits, "lines": lines, "tokenizer": tokenizer} | sizes._asdict(),
+        # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
+        "model": model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
+        "prompts": {"seed": prompts.SEED, "digits": digits, "k": lines, "tokenizer": tokenizer} | sizes._asdict(),
         "source": source_digest({__name__}),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
-
-
-def _packed(arrays: Arrays, about: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     named = {name: x.numpy() for name, x in arrays.items()}
     np.savez_compressed(buffer, allow_pickle=False, about=np.array(json.dumps(about)), **named)
-    return buffer.getvalue()
+    write_whole(out, buffer.getvalue())
+    return values

@@ -6,7 +6,6 @@ Estimates are ``(n, L + 1)`` (:func:`.readout.estimates`), targets ``(n,)``; ``r
 from __future__ import annotations
 
 import itertools
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from ...draw import numpy_rng
 Array = np.ndarray
 #: Residuals are clipped here before their logarithm is taken; unstated.
 CLIP = 1e-3
-#: Draws of a null model.
-DRAWS = 200
+#: Draws of a null model; simulated panels of models.
+DRAWS, PANELS = 200, 4000
 
 
 class Alignment(NamedTuple):
@@ -26,7 +25,6 @@ class Alignment(NamedTuple):
 
     Attributes:
         slope: alpha of the affine fit ``dy = alpha r + c``.
-        slope_origin: of the fit through the origin.
         r2: squared correlation of dy and r.
         signs: share of updates with the residual's sign; updates and residuals of exactly 0 do not count.
         reduction: MAE_0 - MAE_L, the "error reduction" ER.
@@ -35,11 +33,9 @@ class Alignment(NamedTuple):
         rho_pred: 1 - alpha.
         rho_obs: exp of the slope of log |r_l| on l.
         contracting: share of prompts whose own slope of log |r_l| is negative.
-        rho_mean: per-layer rate of the mean error, ``(MAE_L / MAE_0)^(1 / L)``.
     """
 
     slope: float
-    slope_origin: float
     r2: float
     signs: float
     reduction: float
@@ -48,7 +44,6 @@ class Alignment(NamedTuple):
     rho_pred: float
     rho_obs: float
     contracting: float
-    rho_mean: float
 
 
 def errors(estimate: Array, target: Array) -> Array:
@@ -66,7 +61,7 @@ def alignments(estimates: Array, target: Array, clip: float = CLIP) -> Alignment
     estimates, target = np.asarray(estimates, np.float64), np.asarray(target, np.float64)
     r = target[..., None] - estimates
     dy, before = (part.reshape(len(r), -1) for part in (np.diff(estimates, axis=-1), r[..., :-1]))
-    spread, moved, square = before.var(1), dy.var(1), (before**2).sum(1)
+    spread, moved = before.var(1), dy.var(1)
     centred = [part - part.mean(1, keepdims=True) for part in (before, dy)]
     together = (centred[0] * centred[1]).mean(1)
     counted = (dy != 0) & (before != 0)
@@ -76,7 +71,6 @@ def alignments(estimates: Array, target: Array, clip: float = CLIP) -> Alignment
     slope = _over(together, spread)
     return Alignment(
         slope=slope,
-        slope_origin=_over((before * dy).sum(1), square),
         r2=_over(together**2, spread * moved),
         signs=_over(alike, counted.sum(1), otherwise=0.5),
         reduction=mae[:, 0] - mae[:, -1],
@@ -85,7 +79,6 @@ def alignments(estimates: Array, target: Array, clip: float = CLIP) -> Alignment
         rho_pred=1 - slope,
         rho_obs=np.exp(slopes.mean(1)),
         contracting=(slopes < 0).mean(1),
-        rho_mean=(mae[:, -1] / mae[:, 0]) ** (1 / (mae.shape[1] - 1)),
     )
 
 
@@ -148,13 +141,8 @@ def exceeds(value: float, null: list[float]) -> float:
 
 
 class Contraction(NamedTuple):
-    """Of ``log e_l = c + l log rho``, e the mean surprisal by layer.
-
-    Attributes:
-        rho: per-layer rate.
-        r2: of the straight line in the logarithm.
-        monotone: share of layers that lower e.
-    """
+    """Of ``log e_l = c + l log rho``, e the mean surprisal by layer: rate by layer, R^2 of the straight line in the logarithm (of a constant 0), and share of
+    layers that lower e."""
 
     rho: float
     r2: float
@@ -162,15 +150,13 @@ class Contraction(NamedTuple):
 
 
 def contraction(surprisal: Array) -> Contraction:
-    """From surprisals ``(n, L + 1)``; R^2 of a constant is 0."""
+    """From surprisals ``(n, L + 1)``."""
     e = np.asarray(surprisal, np.float64).mean(0)
-    layer = np.arange(len(e))
-    log = np.log(np.maximum(e, 1e-12))
+    layer, log = np.arange(len(e)), np.log(np.maximum(e, 1e-12))
     slope, shift = np.polyfit(layer, log, 1)
-    left, all_of_it = ((log - slope * layer - shift) ** 2).sum(), ((log - log.mean()) ** 2).sum()
-    return Contraction(
-        float(np.exp(slope)), float(1 - left / all_of_it) if all_of_it > 1e-20 else 0.0, float((np.diff(e) < 0).mean())
-    )
+    left, total = ((log - slope * layer - shift) ** 2).sum(), ((log - log.mean()) ** 2).sum()
+    r2 = float(1 - left / total) if total > 1e-20 else 0.0
+    return Contraction(float(np.exp(slope)), r2, float((np.diff(e) < 0).mean()))
 
 
 def causal_heads(effect: Array, percentile: float = 95.0) -> Array:
@@ -179,39 +165,30 @@ def causal_heads(effect: Array, percentile: float = 95.0) -> Array:
     return np.argwhere(effect > np.percentile(effect, percentile))
 
 
-def late_over_early(sink: Array, parts: int = 3) -> float:
+def late_over_early(sink: Array, parts: int) -> float:
     """Mean sink ``(L, H)`` of the last part of the layers over that of the first (section 9.4; thirds are a reading, halves the other)."""
     by_layer = np.asarray(sink, np.float64).mean(1)
     part = max(1, len(by_layer) // parts)
     return float(by_layer[-part:].mean() / by_layer[:part].mean())
 
 
-def uniform_sink(tokens: int = 13) -> float:
-    """Mean attention to the first token of a head that looks at all tokens alike, over tokens behind the first."""
-    return float((1 / np.arange(2, tokens + 1)).mean())
+def uniform_sink() -> float:
+    """Mean attention to the first of 13 tokens of a head that looks at all tokens alike, over tokens behind the first."""
+    return float((1 / np.arange(2, 14)).mean())
 
 
 # -- what so few models can show (section 8.5.4) ----------------------------------------------------------------------------------------
 
 #: Features of the early checkpoint among which the paper reports the best.
 FEATURES = 4
-#: Ladders that are simulated.
-DRAWS = 4000
-
-
-@lru_cache(maxsize=8)
-def _spearman_p(n: int) -> tuple[Array, Array]:
-    """Spearman's correlation over all n! orders: the values it takes, falling, and the two-sided p of each."""
-    orders = np.array(list(itertools.permutations(range(n))), dtype=np.int16)
-    squares, counts = np.unique(((orders - np.arange(n)) ** 2).sum(1), return_counts=True)
-    values = 1 - 6 * squares / (n * (n * n - 1))
-    return values, np.array([counts[np.abs(values) >= abs(v) - 1e-9].sum() for v in values]) / counts.sum()
 
 
 def spearman_exact_p(rho: float, n: int) -> float:
     """Two-sided p of Spearman's correlation from all n! orders (n up to 9), at the attainable value nearest to ``rho``."""
-    values, p = _spearman_p(n)
-    return float(p[np.abs(values - float(rho)).argmin()])
+    orders = np.array(list(itertools.permutations(range(n))))
+    values = 1 - 6 * ((orders - np.arange(n)) ** 2).sum(1) / (n * (n * n - 1))
+    nearest = values[np.abs(values - rho).argmin()]
+    return float((np.abs(values) >= abs(nearest) - 1e-9).mean())
 
 
 def skill(feature: Array, target: Array) -> Array:
@@ -227,14 +204,8 @@ def skill(feature: Array, target: Array) -> Array:
 
 
 class Power(NamedTuple):
-    """Of a ladder of n models whose feature and target correlate by ``r``.
-
-    Attributes:
-        significant: share of ladders whose Pearson correlation has p below 0.05.
-        best: the same of the largest of :data:`FEATURES` independent features with the same correlation, uncorrected.
-        width: mean width of Fisher's 95 % interval of Pearson's r.
-        skill: median leave-one-out skill.
-    """
+    """Of a ladder of n models whose feature and target correlate by ``r``: share of ladders whose Pearson correlation has p below 0.05; the same of the largest
+    of :data:`FEATURES` independent features with the same correlation, uncorrected; mean width of Fisher's 95 % interval; median leave-one-out skill."""
 
     significant: float
     best: float
@@ -242,11 +213,11 @@ class Power(NamedTuple):
     skill: float
 
 
-def power(n: int, r: float, features: int = FEATURES, draws: int = DRAWS, seed: int = 0) -> Power:
+def power(n: int, r: float) -> Power:
     """What n models can show, from simulated ladders with normal numbers."""
-    rng = numpy_rng(seed)
-    target = rng.standard_normal((draws, 1, n))
-    feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((draws, features, n))
+    rng = numpy_rng(0)
+    target = rng.standard_normal((PANELS, 1, n))
+    feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((PANELS, FEATURES, n))
     pearson = stats.pearsonr(feature, target, axis=-1)
     half = 1.96 / np.sqrt(n - 3)
     centre = np.arctanh(pearson.statistic[:, 0])

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ... import random
-from ...errors import UserError
 from ...tasks.mixed_corpus import ARROW, DIGITS, DOCUMENT_LINES, LINE, SYMBOLS, domain, laws, regression_lines
 
 #: Purpose of the words of prompts; the seed is the paper's, 42.
@@ -57,42 +56,34 @@ class Lines(NamedTuple):
     x: Tensor
 
 
-def words(n: int, count: int, part: int, seed: int) -> Tensor:
+def words(n: int, count: int, part: int) -> Tensor:
     """Random words ``(count, n)`` of one kind of prompt."""
-    return random.words(random.keys([seed]), torch.tensor([part]), PROMPTS, (count, n))[0, 0]
+    return random.words(random.keys([SEED]), torch.tensor([part]), PROMPTS, (count, n))[0, 0]
 
 
-def lines(alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, seed: int = SEED, order: str = "true") -> Lines:
+def lines(alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, shuffled: bool = False) -> Lines:
     """Prompts of k lines and a query that is not among them (section 8.4; k and the laws of a, b, x are unstated).
 
     Args:
-        order: of the context's y: ``true``, or ``shuffled`` among its lines (a control: the same digits without a law).
-
-    Raises:
-        UserError: an order that is not known, or no line.
+        shuffled: the context's y in another order (a control: the same digits without a law).
     """
-    if k < 1 or order not in ("true", "shuffled"):
-        raise UserError(f"k={k}, order={order!r}", "Give one line or more, and the order true or shuffled.")
     if k == DOCUMENT_LINES - 1:
-        x, y = regression_lines(words(n, 1 + DIGITS, 0, seed), reserved=True)  # (k + 1, n)
+        x, y = regression_lines(words(n, 1 + DIGITS, 0), reserved=True)  # (k + 1, n)
     else:
-        x, y = _repeating_lines(n, k, seed)
-    said = y[:-1]
-    if order == "shuffled":
-        said = said.gather(0, random.order(words(n, k, 1, seed), 0))
-    digits = torch.tensor(alphabet.digits)
+        x, y = _repeating_lines(n, k)
+    said = y[:-1].gather(0, random.order(words(n, k, 1), 0)) if shuffled else y[:-1]
+    digits, arrow, line = torch.tensor(alphabet.digits), _repeat(alphabet.arrow, n), _repeat(alphabet.line, n)
     parts = []
     for i in range(k):
-        parts += [digits[x[i]][:, None], _repeat(alphabet.arrow, n), digits[said[i]][:, None]]
-        parts.append(_repeat(alphabet.line, n))
-    parts += [digits[x[-1]][:, None], _repeat(alphabet.arrow, n)]
+        parts += [digits[x[i]][:, None], arrow, digits[said[i]][:, None], line]
+    parts += [digits[x[-1]][:, None], arrow]
     return Lines(torch.cat(parts, 1), y[-1], x[:-1].T)
 
 
-def _repeating_lines(n: int, k: int, seed: int) -> tuple[Tensor, Tensor]:
+def _repeating_lines(n: int, k: int) -> tuple[Tensor, Tensor]:
     """x and y ``(k + 1, n)`` for other k: a query from the law's domain, and lines with replacement from the rest of it."""
     table = torch.tensor(laws())
-    drawn = words(n, k + 2, 2, seed)
+    drawn = words(n, k + 2, 2)
     a, b = table[random.below(len(table), drawn[0])].unbind(-1)
     sizes = torch.tensor([[len(domain(*law)), domain(*law)[0]] for law in laws()])
     size, first = sizes[random.below(len(table), drawn[0])].unbind(-1)
@@ -102,48 +93,36 @@ def _repeating_lines(n: int, k: int, seed: int) -> tuple[Tensor, Tensor]:
     return x, a * x + b
 
 
-def prior(alphabet: Alphabet) -> Tensor:
-    """The ten prompts "x >" without any context, ``(10, T)``: what a model says of digits alone."""
-    digits = torch.tensor(alphabet.digits)
-    return torch.cat([digits[:, None], _repeat(alphabet.arrow, len(digits))], 1)
-
-
 def _repeat(tokens: tuple[int, ...], n: int) -> Tensor:
     return torch.tensor(tokens).expand(n, -1)
 
 
-def blocks(alphabet: Alphabet, n: int, m: int, seed: int = SEED) -> tuple[Tensor, Tensor]:
-    """A random block of m different symbols, repeated, without its last token (section 8.2; m is unstated): ``(n, 2 m - 1)`` and that token ``(n,)``.
-
-    Raises:
-        UserError: a block of less than two symbols, or more than there are.
-    """
-    if not 1 < m <= len(alphabet.symbols):
-        raise UserError(f"m={m}", f"Give blocks of 2 to {len(alphabet.symbols)} symbols.")
-    block = _different(alphabet, n, m, 100 + m, seed)
+def blocks(alphabet: Alphabet, n: int, m: int) -> tuple[Tensor, Tensor]:
+    """A random block of m different symbols, repeated, without its last token (section 8.2; m is unstated): ``(n, 2 m - 1)`` and that token ``(n,)``."""
+    block = _different(alphabet, n, m, 100 + m)
     return torch.cat([block, block[:, :-1]], 1), block[:, -1]
 
 
-def _different(alphabet: Alphabet, n: int, m: int, part: int, seed: int) -> Tensor:
+def _different(alphabet: Alphabet, n: int, m: int, part: int) -> Tensor:
     """Different symbols ``(n, m)``; of a large vocabulary, by Floyd's draws without replacement."""
     symbols, size = torch.tensor(alphabet.symbols), len(alphabet.symbols)
-    drawn = words(n, m, part, seed)
+    drawn = words(n, m, part)
     chosen: list[Tensor] = []
     for i in range(m):
         top = size - m + i
         new = random.below(top + 1, drawn[i])
         taken = torch.stack([new == old for old in chosen]).any(0) if chosen else torch.zeros(n, dtype=bool)
         chosen.append(torch.where(taken, top, new))
-    order = random.order(words(n, m, part + 50_000, seed), 0)
+    order = random.order(words(n, m, part + 50_000), 0)
     return symbols[torch.stack(chosen).gather(0, order)].T
 
 
-def recall(alphabet: Alphabet, n: int, pairs: int = PAIRS, seed: int = SEED) -> tuple[Tensor, Tensor]:
-    """Pairs of key and value, a line, and one of the keys (section 8.5.3): ``(n, 2 pairs + line + 1)`` and its value ``(n,)``."""
-    keys = _different(alphabet, n, pairs, 200, seed)
+def recall(alphabet: Alphabet, n: int) -> tuple[Tensor, Tensor]:
+    """Pairs of key and value, a line, and one of the keys (section 8.5.3): ``(n, 2 PAIRS + line + 1)`` and its value ``(n,)``."""
+    keys = _different(alphabet, n, PAIRS, 200)
     symbols = torch.tensor(alphabet.symbols)
-    values = symbols[random.below(len(symbols), words(n, pairs, 201, seed))].T
-    asked = random.below(pairs, words(n, 1, 202, seed)).T  # (n, 1)
+    values = symbols[random.below(len(symbols), words(n, PAIRS, 201))].T
+    asked = random.below(PAIRS, words(n, 1, 202)).T  # (n, 1)
     lists = torch.stack([keys, values], 2).flatten(1)
     return torch.cat([lists, _repeat(alphabet.line, n), keys.gather(1, asked)], 1), values.gather(1, asked)[:, 0]
 
@@ -162,9 +141,9 @@ class Patterns(NamedTuple):
     target: Tensor
 
 
-def patterns(alphabet: Alphabet, n: int, seed: int = SEED) -> Patterns:
+def patterns(alphabet: Alphabet, n: int) -> Patterns:
     """Pattern completion (section 9.3): two random tokens, as many prompts of each number of repetitions."""
-    a, b = _different(alphabet, n, 2, 300, seed).T
+    a, b = _different(alphabet, n, 2, 300).T
     repetitions = FEWEST + torch.arange(n) % (MOST - FEWEST + 1)
     tokens = torch.stack([a, b] * MOST + [a], 1)
     return Patterns(tokens, 2 * repetitions, b)

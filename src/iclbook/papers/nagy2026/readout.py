@@ -37,13 +37,10 @@ def answers(model: LanguageModel, tokens: Tensor, target: Tensor) -> tuple[Tenso
     return torch.log_softmax(logits, -1).gather(-1, target[:, None])[:, 0], margins(logits, target)
 
 
-def truncated(model: LanguageModel, tokens: Tensor, target: Tensor, embeds: Tensor, both: bool) -> Tensor:
-    """Margins ``(K, n)`` with each of the embeddings ``(K, V, w)``; ``both``: in place of the unembedding, too (section 8.3)."""
-    found = []
-    for embed in embeds:
-        last = model.stream(tokens, embed=embed)[:, -1]
-        found.append(margins(model.lens(last, embed if both else None), target))
-    return torch.stack(found)
+def truncated(model: LanguageModel, tokens: Tensor, target: Tensor, embeds: Tensor) -> Tensor:
+    """Margins ``(K, n)`` with each of the embeddings ``(K, V, w)`` (section 8.3)."""
+    every = (model.lens(model.stream(tokens, embed=embed)[:, -1]) for embed in embeds)
+    return torch.stack([margins(logits, target) for logits in every])
 
 
 # -- pattern completion (sections 9.3 and 9.4) -------------------------------------------------------------------------
@@ -75,30 +72,25 @@ def attention_shares(model: LanguageModel, prompts: Patterns) -> tuple[Tensor, T
     return last[..., 0].mean(1), last[..., 1::2].sum(-1).mean(1), attention[:, :, :, 1:, 0].mean((1, 3))
 
 
-def ablations(model: LanguageModel, prompts: Patterns, mean: bool = False) -> Tensor:
-    """Mean loss without each head, ``(L, H)``: its output before the output map is 0, or (``mean``) its mean over prompts at each place."""
-    found = []
-    for layer in range(model.n_layers):
-        for head in range(model.n_heads):
-
-            def edit(at: int, values: Tensor, layer: int = layer, head: int = head) -> Tensor:
-                if at != layer:
-                    return values
-                kept = torch.arange(values.shape[1], device=values.device) != head
-                instead = values.mean(0, keepdim=True) if mean else torch.zeros_like(values)
-                return torch.where(kept[:, None, None], values, instead)
-
-            found.append(_loss(model, model.stream(prompts.tokens, edit), prompts).mean())
-    return torch.stack(found).unflatten(0, (model.n_layers, model.n_heads))
+def ablations(model: LanguageModel, prompts: Patterns) -> Tensor:
+    """Mean loss without each head, ``(L, H)``: its output before the output map is 0."""
+    each = [(layer, [head]) for layer in range(model.n_layers) for head in range(model.n_heads)]
+    return _without(model, prompts, each).unflatten(0, (model.n_layers, model.n_heads))
 
 
 def layer_ablations(model: LanguageModel, prompts: Patterns) -> Tensor:
     """Mean loss without all heads of each layer, ``(L,)``."""
-    found = []
-    for layer in range(model.n_layers):
+    every = list(range(model.n_heads))
+    return _without(model, prompts, [(layer, every) for layer in range(model.n_layers)])
 
-        def edit(at: int, values: Tensor, layer: int = layer) -> Tensor:
-            return torch.zeros_like(values) if at == layer else values
+
+def _without(model: LanguageModel, prompts: Patterns, each: list[tuple[int, list[int]]]) -> Tensor:
+    """Mean loss without the heads of a layer, for each of these."""
+    found = []
+    for layer, heads in each:
+
+        def edit(at: int, values: Tensor, layer: int = layer, heads: list[int] = heads) -> Tensor:
+            return values.index_fill(1, torch.tensor(heads, device=values.device), 0) if at == layer else values
 
         found.append(_loss(model, model.stream(prompts.tokens, edit), prompts).mean())
     return torch.stack(found)
@@ -108,8 +100,8 @@ def layer_ablations(model: LanguageModel, prompts: Patterns) -> Tensor:
 
 #: Shares of the width at which embeddings are cut off: a span of 0.996 for wide models, as printed.
 SHARES = (0.004, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-#: Purpose of the random basis of a control.
-BASIS = 26
+#: Which directions are cut off; purpose of the random basis.
+DROPS, BASIS = ("last", "random"), 26
 #: Thresholds tau of the rank, relative to the largest singular value; the paper leaves tau to its companion.
 THRESHOLDS = (0.01, 0.05, 0.1)
 
@@ -120,23 +112,15 @@ def kept(width: int) -> list[int]:
 
 
 def truncations(embed: Tensor, drop: str = "last") -> Tensor:
-    """Embeddings ``(K, V, w)`` of fewer directions.
-
-    Args:
-        embed: ``(V, w)``.
-        drop: the ``last`` singular directions (the paper's), the ``first``, or directions of a ``random`` basis (controls).
-    """
+    """Embeddings ``(K, V, w)`` of fewer directions than ``(V, w)``: without the ``last`` singular directions (the paper's), or directions of a ``random``
+    basis (the control)."""
     w = embed.shape[1]
     if drop == "random":
         source = random.normals(random.keys([0]), torch.tensor([w]), BASIS, (w, w))[0, 0].to(embed)
         basis = torch.linalg.qr(source).Q.T  # (w, w)
     else:
         basis = torch.linalg.svd(embed, full_matrices=False).Vh  # (min(V, w), w)
-    rows = []
-    for k in kept(w):
-        part = basis[-k:] if drop == "first" else basis[:k]
-        rows.append(embed @ part.transpose(0, 1) @ part)
-    return torch.stack(rows)
+    return torch.stack([embed @ basis[:k].transpose(0, 1) @ basis[:k] for k in kept(w)])
 
 
 def singular_values(embed: Tensor) -> Tensor:

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-Number = Fraction | int | float
-
 #: A printed number; a sentence that printed numbers must bear out; or a further test of such a sentence, by this book, which is not counted.
 NUMBER, SENTENCE, TEST = "number", "sentence", "test"
 
@@ -32,29 +30,12 @@ def box(printed: str | int) -> tuple[Fraction, Fraction]:
 
 
 @dataclass(frozen=True)
-class Rounded:
-    """The paper prints these numbers; each stands for all values that round to it."""
-
-    printed: tuple[str, ...]
-    strict = False
-
-    def limits(self, index: int) -> tuple[Number | None, Number | None]:
-        """Of the number at this index."""
-        return box(self.printed[min(index, len(self.printed) - 1)])
-
-
-@dataclass(frozen=True)
 class Within:
     """The paper says that every number lies in [low, high]; None is no bound, and ``strict`` excludes the ends."""
 
     low: str | None
     high: str | None
     strict: bool = False
-
-    def limits(self, index: int) -> tuple[Number | None, Number | None]:
-        """Of the number at this index: the same for all."""
-        low, high = (None if end is None else Fraction(end) for end in (self.low, self.high))
-        return low, high
 
 
 @dataclass(frozen=True)
@@ -80,7 +61,7 @@ class Item:
     Attributes:
         id: its section and a name, such as ``8.4/range``; after ``arithmetic/`` where its numbers are recorded, under that key.
         words: what is printed.
-        expects: what the recomputed numbers must agree with; printed numbers as one text are :class:`Rounded`.
+        expects: what the recomputed numbers must agree with; of printed numbers, one text, each stands for all values that round to it.
         formula: how they are recomputed, as text.
         quantity: the recomputation; monotone in every argument over its rounding interval. One number or a tuple.
         inputs: the printed numbers it is recomputed from, in the order of ``quantity``'s arguments; ints are exact.
@@ -128,13 +109,15 @@ def recompute(item: Item) -> Recomputed:
     groups = item.quantity.groups(item.inputs) if isinstance(item.quantity, Each) else [item.inputs]
     columns = [column for group in groups for column in corners(group)]
     low, high = (tuple(map(end, columns)) for end in (min, max))
-    expects = Rounded(tuple(item.expects.split())) if isinstance(item.expects, str) else item.expects
-    follows = True
-    for i in range(len(centre)):
-        lower, upper = expects.limits(i)
-        gaps = [lower - high[i]] if lower is not None else []
-        gaps += [low[i] - upper] if upper is not None else []
-        follows &= bool(max(gaps) < 0 or (max(gaps) == 0 and not expects.strict))
+    expects = item.expects
+    if isinstance(expects, str):
+        limits, strict = [box(printed) for printed in expects.split()], False
+    else:
+        lowest = -math.inf if expects.low is None else Fraction(expects.low)
+        highest = math.inf if expects.high is None else Fraction(expects.high)
+        limits, strict = [(lowest, highest)] * len(centre), expects.strict
+    gaps = [max(lower - high[i], low[i] - upper) for i, (lower, upper) in enumerate(limits)]
+    follows = all(gap < 0 or (gap == 0 and not strict) for gap in gaps)
     return Recomputed(item, *(tuple(map(float, ends)) for ends in (centre, low, high)), follows)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.special import softmax
 
 from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
-from ...statistics import Estimate, bootstrap_error, standard_error
+from ...statistics import Estimate, bootstrap_error
 
 
 @dataclass(frozen=True)
@@ -34,34 +36,16 @@ def examples(n: int, noise: float, seed: int = 0, w_true: float = 1.0) -> Exampl
     return Examples(x, w_true * x + noise * rng.standard_normal(n))
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Along the last axis."""
-    powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
 #: Tokens ``(x, y, x^2, x y, 1)`` and a query ``(x_q, w, 0, 0, 1)``. The update ``b_p - a_p w`` is an average of ``x y - w x^2``, quadratic in the
 #: examples: a linear read-out of plain tokens ``(x, y)`` cannot form it, so the products must stand in the tokens.
 X, Y, SQUARE, PRODUCT, ONE = range(5)
 
 
-def tokens(data: Examples) -> np.ndarray:
-    """``(..., n, 5)``."""
-    return np.stack([data.x, data.y, data.x**2, data.x * data.y, np.ones_like(data.x)], -1)
-
-
 def attention_step(data: Examples, w: np.ndarray, eta: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """One softmax head on product tokens: ``w + eta (b_p - a_p w)``, written with key, query and value matrices.
+    """One softmax head on product tokens of examples ``(..., n)``: ``w + eta (b_p - a_p w)``, written with key, query and value matrices.
 
     Keys read ``x^2`` (score ``beta x^2``: concentration on curvature for ``beta > 0``); the head returns the averages ``(b_p, a_p)``, and the
-    query's own ``w`` multiplies ``a_p``, as a residual stream with a gate would.
-
-    Args:
-        data: examples ``(..., n)``.
-        w, eta, beta: numbers, or one for each data set ``(...)``.
-
-    Returns:
-        the new ``w`` ``(...)``.
+    query's own ``w`` multiplies ``a_p``, as a residual stream with a gate would. ``w, eta, beta`` are numbers, or one for each data set ``(...)``.
     """
     key, value = np.zeros((1, 5)), np.zeros((2, 5))
     key[0, SQUARE] = 1.0
@@ -71,8 +55,8 @@ def attention_step(data: Examples, w: np.ndarray, eta: np.ndarray, beta: np.ndar
     query[..., 0, ONE] = beta
     zero, one = np.zeros_like(w), np.ones_like(w)
     asked = np.stack([zero, w, zero, zero, one], -1)[..., None]  # (..., 5, 1)
-    given = tokens(data)  # (..., n, 5)
-    attention = softmax((given @ key.T @ (query @ asked))[..., 0])  # (..., n)
+    given = np.stack([data.x, data.y, data.x**2, data.x * data.y, np.ones_like(data.x)], -1)  # (..., n, 5)
+    attention = softmax((given @ key.T @ (query @ asked))[..., 0], -1)  # (..., n)
     averages = (attention[..., None, :] @ given)[..., 0, :] @ value.T  # (..., 2)
     return w + eta * (averages[..., 0] - averages[..., 1] * w)
 
@@ -103,12 +87,12 @@ def descend(data: Examples, eta: np.ndarray, beta: np.ndarray, layers: int) -> n
 
 def plain_answers(data: Examples, queries: np.ndarray, beta: float) -> np.ndarray:
     """Softmax attention on plain tokens ``(x, y)`` with scores ``beta x_i x_q``: ``sum_i p_i y_i`` for each query ``(m,)``."""
-    return softmax(beta * queries[:, None] * data.x) @ data.y
+    return softmax(beta * queries[:, None] * data.x, -1) @ data.y
 
 
 def preconditioned_answers(data: Examples, queries: np.ndarray, beta: float) -> np.ndarray:
     """A preconditioned step from 0 with the same attention, which depends on the query: ``x_q sum_i p_i(x_q) x_i y_i`` for each query ``(m,)``."""
-    return queries * (softmax(beta * queries[:, None] * data.x) @ (data.x * data.y))
+    return queries * (softmax(beta * queries[:, None] * data.x, -1) @ (data.x * data.y))
 
 
 def linear_answers(data: Examples, queries: np.ndarray, eta: float) -> np.ndarray:
@@ -116,13 +100,11 @@ def linear_answers(data: Examples, queries: np.ndarray, eta: float) -> np.ndarra
     return eta * (data.x @ data.y) * queries
 
 
-#: Data sets whose descent is followed to its end, the costly part.
-LIMIT_SEEDS = 50
+#: Random data sets of :func:`records`, inverse temperatures on each, and data sets whose descent is followed to its end, the costly part.
+SEEDS, BETAS, LIMIT_SEEDS = 200, (0.5, 1.0, 2.0), 50
 
 
-def records(
-    n: int = 20, noise: float = 0.5, seeds: int = 200, betas: tuple[float, ...] = (0.5, 1.0, 2.0)
-) -> dict[str, Any]:
+def records() -> dict[str, Any]:
     """What section 5 claims, on random examples.
 
     ``step_gap``: largest difference between the head and ``w + eta (b_p - a_p w)``;
@@ -135,34 +117,19 @@ def records(
     ``plain_residual``: median share of the squared plain softmax answers (queries of standard deviation 2) that no preconditioned step from 0
     explains, whatever its step size. Errors are over data sets.
     """
-    found = _samples(n, noise, seeds, betas)
-    worst = {"step_gap": max, "realisable_gap": max, "limit_gap": max, "bias": np.median, "plain_residual": np.median}
-    values: dict[str, Any] = {name: float(worst.get(name, np.mean)(x)) for name, x in found.items()}
-    for name in ("bias", "plain_residual"):
-        by_set = np.reshape(found[name], (seeds, len(betas)))
-        values[name] = Estimate(values[name], bootstrap_error(np.median, by_set))
-    error = float(standard_error(np.array(found["linear_outside"])))
-    values["linear_outside"] = Estimate(values["linear_outside"], error)
-    return {f"softmax-precond/{name}": value for name, value in values.items()}
-
-
-def _samples(n: int, noise: float, seeds: int, betas: tuple[float, ...]) -> dict[str, list[float]]:
-    """What :func:`records` sums up: for each data set, and in turn for each inverse temperature where that matters."""
     rng = numpy_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
-    names = (
-        "step_gap inside linear_outside faster slower_at_newton realisable_gap bias limit_gap amplified plain_residual"
-    )
-    found: dict[str, list[float]] = {name: [] for name in names.split()}
-    for seed in range(seeds):
-        on, off = examples(n, 0.0, seed, 0.7), examples(n, noise, seed, 0.7)
+    # for each data set, and in turn for each inverse temperature where that matters
+    found: dict[str, list[float]] = defaultdict(list)
+    for seed in range(SEEDS):
+        on, off = examples(20, 0.0, seed, 0.7), examples(20, 0.5, seed, 0.7)
         queries = 2 * rng.standard_normal(50)
-        safe, newton = 1 / (off.x**2).max(), 1 / (off.x**2).mean()
-        for beta in betas:
-            p = weights(off, beta)
-            expected = 0.3 + safe * (p @ (off.x * off.y) - p @ off.x**2 * 0.3)
+        mean = curvature(off, 0.0)
+        safe, newton = 1 / (off.x**2).max(), 1 / mean
+        for beta in BETAS:
+            p, a_p = weights(off, beta), curvature(off, beta)
+            expected = 0.3 + safe * (p @ (off.x * off.y) - a_p * 0.3)
             found["step_gap"].append(abs(attention_step(off, 0.3, safe, beta) - expected))
-            a_p, mean = curvature(off, beta), curvature(off, 0.0)
             found["amplified"].append(a_p >= mean)
             found["faster"].append((1 - safe * a_p) ** 2 < (1 - safe * mean) ** 2)
             found["slower_at_newton"].append((1 - newton * a_p) ** 2 > (1 - newton * mean) ** 2)
@@ -174,40 +141,46 @@ def _samples(n: int, noise: float, seeds: int, betas: tuple[float, ...]) -> dict
             step = preconditioned_answers(off, queries, beta)
             left = answers - step * (step @ answers) / (step @ step)
             found["plain_residual"].append((left**2).sum() / (answers**2).sum())
-        linear = linear_answers(off, queries, newton / n)
+        linear = linear_answers(off, queries, newton / len(off.x))
         found["linear_outside"].append(np.mean((linear < off.y.min()) | (linear > off.y.max())))
     sets, etas, temperatures = zip(*followed, strict=True)
     together = Examples(np.stack([data.x for data in sets]), np.stack([data.y for data in sets]))
     ends = descend(together, np.array(etas), np.array(temperatures), 400)[-1]
     limits = [reweighted_optimum(data, beta) for data, _, beta in followed]
-    found["limit_gap"] = np.abs(ends - limits).tolist()
-    return found
+    values: dict[str, Any] = {
+        **{name: float(np.max(found[name])) for name in ("step_gap", "realisable_gap")},
+        **{name: float(np.mean(found[name])) for name in ("inside", "amplified", "faster", "slower_at_newton")},
+        "linear_outside": Estimate.mean(np.array(found["linear_outside"])),
+        "limit_gap": float(np.abs(ends - limits).max()),
+    }
+    for name in ("bias", "plain_residual"):
+        by_set = np.reshape(found[name], (SEEDS, len(BETAS)))
+        values[name] = Estimate(float(np.median(by_set)), bootstrap_error(np.median, by_set))
+    return {f"softmax-precond/{name}": value for name, value in values.items()}
 
 
-def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> Figure:
+def figure() -> Figure:
     """Section 5. Left: error to w* along the layers, uniform and concentrated attention, on a line and off it. Right: plain softmax answers."""
     fig, (left, right) = style.figure(2, height=3.0)
-    for beta, spread in ((0.0, 0.0), (1.0, 0.0), (0.0, noise), (1.0, noise)):
-        data = examples(n, spread, seed, 0.7)
-        path = descend(data, 1 / (data.x**2).max(), beta, layers)
-        attention, marker, colour = (
-            ("concentrated", "s", style.PALETTE[3]) if beta else ("uniform", "o", style.PALETTE[0])
-        )
-        place, line = ("off a line", "--") if spread else ("on a line", "-")
-        look = {"marker": marker, "ms": 3.5, "ls": line, "color": colour, "label": f"{attention}, {place}"}
-        left.semilogy(range(layers + 1), np.abs(path - data.optimum), **look)
-    named = ((12, 4, "concentrated, off a line", 3), (12, 1e-3, "uniform, on and off a line", 0))
-    for x, y, words, hue in (*named, (8, 1e-8, "concentrated,\non a line", 3)):
+    for noise, place, line in ((0.0, "on a line", "-"), (0.5, "off a line", "--")):
+        data = examples(20, noise, 3, 0.7)
+        for beta, attention, marker, hue in ((0.0, "uniform", "o", 0), (1.0, "concentrated", "s", 3)):
+            path = descend(data, 1 / (data.x**2).max(), beta, 12)
+            look = {"marker": marker, "ms": 3.5, "ls": line, "color": style.PALETTE[hue]}
+            left.semilogy(np.abs(path - data.optimum), label=f"{attention}, {place}", **look)
+    for x, y, words, hue in (
+        (12, 4, "concentrated, off a line", 3),
+        (12, 1e-3, "uniform, on and off a line", 0),
+        (8, 1e-8, "concentrated,\non a line", 3),
+    ):
         left.text(x, y, words, fontsize=8, ha="right", va="center", color=style.PALETTE[hue])
     left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e2))
-    data = examples(n, noise, seed, 0.7)
     queries = np.linspace(-4, 4, 161)
     right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
     right.text(4, data.y.min(), "range of the targets", fontsize=8, ha="right", va="bottom")
     right.plot(data.x, data.y, ".", color=style.COLOURS["dummy"], ms=5, label="examples")
     for beta, colour in ((0.5, style.PALETTE[4]), (2.0, style.PALETTE[3])):
-        answers = plain_answers(data, queries, beta)
-        right.plot(queries, answers, color=colour, label=f"softmax, β = {beta:g}")
+        right.plot(queries, plain_answers(data, queries, beta), color=colour, label=f"softmax, β = {beta:g}")
     linear = linear_answers(data, queries, 1 / (data.x**2).sum())
     right.plot(queries, linear, color=style.COLOURS["gd"], ls="--", label="linear")
     right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)", ylim=(None, 3.6))
@@ -216,23 +189,18 @@ def figure(n: int = 20, noise: float = 0.5, seed: int = 3, layers: int = 12) -> 
     return fig
 
 
-def temperature_frame(beta: float, n: int = 12, noise: float = 0.5, seed: int = 3) -> Figure:
+def temperature_frame(beta: float) -> Figure:
     """Attention to each example at inverse temperature ``beta`` on its curvature, the step it makes, and where it ends, off the line."""
-    data = examples(n, noise, seed, 0.7)
-    eta = 1 / (data.x**2).max()
-    p = weights(data, beta)
-    a_p, mean = curvature(data, beta), curvature(data, 0.0)
+    n, data = 12, examples(12, 0.5, 3, 0.7)
+    eta, a_p, mean = 1 / (data.x**2).max(), curvature(data, beta), curvature(data, 0.0)
     fig, (left, right) = style.figure(2, height=2.8)
-    order = np.argsort(data.x**2)
-    left.bar(range(n), p[order], color=style.COLOURS["measured"])
+    left.bar(range(n), weights(data, beta)[np.argsort(data.x**2)], color=style.COLOURS["measured"])
     left.axhline(1 / n, color=style.COLOURS["dummy"], ls="--", lw=1)
     left.set(xlabel="examples, by x²", ylabel="attention", ylim=(0, 1))
     left.set_title(f"error × {(1 - eta * a_p) ** 2:.2f} a layer (uniform: {(1 - eta * mean) ** 2:.2f})")
     left.set_xticks([])
-    path = descend(data, eta, beta, 15)
-    uniform = descend(data, eta, 0.0, 15)
-    right.plot(uniform, color=style.COLOURS["dummy"], marker=".", label="uniform attention")
-    right.plot(path, color=style.COLOURS["measured"], marker="o", ms=3.5, label="softmax")
+    right.plot(descend(data, eta, 0.0, 15), color=style.COLOURS["dummy"], marker=".", label="uniform attention")
+    right.plot(descend(data, eta, beta, 15), color=style.COLOURS["measured"], marker="o", ms=3.5, label="softmax")
     right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="optimum w*")
     end = reweighted_optimum(data, beta)
     right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="optimum under this attention")

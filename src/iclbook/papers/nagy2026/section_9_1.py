@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import linprog
+from scipy.sparse.csgraph import connected_components
 
 from ...draw import numpy_rng
 from ...drawing import style
+from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...training.study import Study
-from .common import by_rate, label, legend_above, printed_numbers, rates_of
+from .arithmetic import printed_numbers
+from .common import by_rate, label, legend_above
 from .studies import SPECTRUM
 
-#: The paper's error for each mask.
+#: The paper's error for each mask, and its changes against no mask in per cent.
 MASK_ERRORS = dict(zip(("none", "spectral", "random", "redundant"), printed_numbers("9.1/changes"), strict=True))
-MASKED = tuple(mask for mask in MASK_ERRORS if mask != "none")
-#: Its changes against no mask in per cent.
+MASKED = ("spectral", "random", "redundant")
 PRINTED_CHANGE = {mask: 100 * (MASK_ERRORS[mask] / MASK_ERRORS["none"] - 1) for mask in MASKED}
-
-
 #: Optimiser and rate at which each kind of attention is judged: what the paper leaves open and this book's other sections use.
 JUDGED = "Adam 0.001"
 
@@ -35,14 +35,10 @@ class MaskRuns:
 
     blocks: dict[str, np.ndarray]
 
-    @property
-    def errors(self) -> dict[str, np.ndarray]:
-        """Mask -> errors ``(seeds,)``."""
-        return {mask: errors.mean(1) for mask, errors in self.blocks.items()}
-
     def change(self, mask: str, against: str = "none") -> np.ndarray:
         """Error less that under another mask, of the same seed's without masks, in per cent: ``(seeds,)``; positive is worse."""
-        return 100 * (self.errors[mask] - self.errors[against]) / self.errors["none"]
+        errors = {name: blocks.mean(1) for name, blocks in self.blocks.items()}
+        return 100 * (errors[mask] - errors[against]) / errors["none"]
 
     def mean_change(self, mask: str, against: str = "none") -> Estimate:
         """Mean of :meth:`change` over seeds. Its variance is that over seeds and that of :meth:`prompt_error`, added."""
@@ -64,19 +60,17 @@ def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRu
     found: dict[str, dict[str, np.ndarray]] = {}
     for spec in study.groups:
         mask, activation, _ = spec.name.split("-")
-        errors = by_rate(study, results, spec.name, "error")[-1].astype(float)
-        for rate, of_rate in zip(rates_of(study, spec.name), errors, strict=True):
+        for rate, errors in by_rate(study, results, spec.name, "error").items():
             setting = f"{activation}, {label(spec.optimiser, rate)}"
-            if setting == f"softmax, {JUDGED}":
-                of_rate = np.concatenate([of_rate, more[f"{mask}/error"][-1]])
-            found.setdefault(setting, {})[mask] = of_rate
+            seeds = [errors[-1], *([more[f"{mask}/error"][-1]] if setting == f"softmax, {JUDGED}" else ())]
+            found.setdefault(setting, {})[mask] = np.concatenate(seeds)
     return {setting: MaskRuns(blocks) for setting, blocks in found.items()}
 
 
 def records(runs: dict[str, MaskRuns], study: Study) -> dict:
     """What decides the claims on section 9.1."""
     prompts = study.groups[0].observe.blocks * study.groups[0].observe.size
-    spreads = {mask: [run.change(mask).std(ddof=1) for run in runs.values()] for mask in MASKED}
+    spreads = {mask: np.median([run.change(mask).std(ddof=1) for run in runs.values()]) for mask in MASKED}
     shared = np.median([run.prompt_error("spectral") for run in runs.values()])
     found = {
         "9.1/settings": len(runs),
@@ -84,7 +78,7 @@ def records(runs: dict[str, MaskRuns], study: Study) -> dict:
         "9.1/seeds_judged": len(runs[f"softmax, {JUDGED}"].blocks["none"]),
         "9.1/prompts": prompts,
         "9.1/of_8192": float(shared * np.sqrt(prompts / 8192)),
-        "q-unstated/one_seed": [PRINTED_CHANGE[m] / float(np.median(spreads[m])) for m in MASKED],
+        "q-unstated/one_seed": [PRINTED_CHANGE[mask] / float(spreads[mask]) for mask in MASKED],
     }
     for kind in ("softmax", "linear"):
         run = runs[f"{kind}, {JUDGED}"]
@@ -94,45 +88,38 @@ def records(runs: dict[str, MaskRuns], study: Study) -> dict:
     return found
 
 
-#: Heads of the columns of :func:`rows`.
-COLUMNS = {
-    "setting": "setting",
-    "none": "error, no mask",
-    "spectral": "change by spectral masks (%)",
-    "random": "random (%)",
-    "redundant": "redundant (%)",
-}
-
-
-def rows(runs: dict[str, MaskRuns]) -> list[dict[str, str]]:
-    """A table: setting, baseline error, mean change by each mask with its standard deviation over seeds."""
+def table(runs: dict[str, MaskRuns]) -> Table:
+    """Baseline error and mean change by each mask in every setting, with standard deviations over seeds."""
     rows = [{"setting": "the paper (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
     rows[0] |= {mask: f"{change:+.1f}" for mask, change in PRINTED_CHANGE.items()}
     for setting, run in runs.items():
-        base, changes = run.errors["none"], {mask: run.change(mask) for mask in MASKED}
+        base, changes = run.blocks["none"].mean(1), {mask: run.change(mask) for mask in MASKED}
         rows.append(
             {"setting": setting, "none": f"{base.mean():.2f} ± {base.std(ddof=1):.2f}"}
             | {mask: f"{c.mean():+.1f} ± {c.std(ddof=1):.1f}" for mask, c in changes.items()}
         )
-    return rows
-
-
-MASK_COLOURS = dict(zip(MASK_ERRORS, (style.PALETTE[6], *style.PALETTE[:3]), strict=True))
-MASK_MARKERS = dict(zip(MASK_ERRORS, "osD^", strict=True))
+    columns = {
+        "setting": "setting",
+        "none": "error, no mask",
+        "spectral": "change by spectral masks (%)",
+        "random": "random (%)",
+        "redundant": "redundant (%)",
+    }
+    return Table(rows, columns, "Section 9.1 by setting: mean ± deviation", folded=True)
 
 
 def figure(runs: dict[str, MaskRuns]) -> Figure:
     """Section 9.1: mean change of the error by each mask with two standard errors over seeds and prompts, by setting; the last row: printed."""
     fig, ax = style.figure(height=3.9)
     names = [*runs, "printed (one seed)"]
-    for j, mask in enumerate(MASKED):
-        place = np.arange(len(names)) + (j - 1) * 0.22
+    for j, (mask, marker) in enumerate(zip(MASKED, "sD^", strict=True)):
+        place, colour = np.arange(len(names)) + (j - 1) * 0.22, style.PALETTE[j]
         means = [run.mean_change(mask) for run in runs.values()]
-        look = {"fmt": MASK_MARKERS[mask], "ms": 5, "capsize": 2, "color": MASK_COLOURS[mask]}
         values, errors = np.array([(mean.value, mean.error) for mean in means]).T
+        look = {"fmt": marker, "ms": 5, "capsize": 2, "color": colour}
         ax.errorbar(values, place[:-1], xerr=2 * errors, label=f"{mask} mask", **look)
-        mark = {"ms": 7, "mfc": MASK_COLOURS[mask], "mec": style.COLOURS["paper"], "mew": 1.6}
-        ax.plot([PRINTED_CHANGE[mask]], place[-1:], MASK_MARKERS[mask], **mark)
+        mark = {"ms": 7, "mfc": colour, "mec": style.COLOURS["paper"], "mew": 1.6}
+        ax.plot([PRINTED_CHANGE[mask]], place[-1:], marker, **mark)
     ax.axvline(0, color=style.INK, lw=0.8)
     ax.set_yticks(range(len(names)), names, fontsize=8)
     ax.get_yticklabels()[-1].set_color(style.COLOURS["paper"])
@@ -147,13 +134,11 @@ def figure(runs: dict[str, MaskRuns]) -> Figure:
 # -- what masks allow in one step ------------------------------------------------------------------------------------------------------
 
 
-def visible(d: int, n_heads: int, mask: str, seed: int = 0) -> np.ndarray:
+def visible(d: int, n_heads: int, mask: str) -> np.ndarray:
     """Which channels each head sees: zeros and ones ``(H, d)``; bands of ``d / H`` neighbours, the same drawn at random, or the first band."""
-    assert mask in MASK_ERRORS, mask
-    assert d % n_heads == 0, (d, n_heads)
     if mask == "none":
         return np.ones((n_heads, d))
-    order = numpy_rng(seed).permutation(d) if mask == "random" else np.arange(d)
+    order = numpy_rng(0).permutation(d) if mask == "random" else np.arange(d)
     bands = order.reshape(n_heads, -1)
     seen = np.zeros((n_heads, d))
     for h in range(n_heads):
@@ -168,43 +153,33 @@ def best_residual(eigenvalues: Sequence[float], seen: np.ndarray) -> np.ndarray:
     all this is the balanced step of Theorem D2; with a head for each distinct eigenvalue it is 0 (Newton). Groups of channels that share no
     head are independent, so each is solved on its own.
     """
-    lam = np.asarray(eigenvalues, dtype=float)
-    n_heads, d = seen.shape
-    residual = np.ones(d)
-    left = {i for i in range(d) if seen[:, i].any()}
-    while left:
-        group = {left.pop()}
-        while True:  # channels that share a head with the group
-            heads = seen[:, sorted(group)].any(1)
-            grown = {i for i in range(d) if seen[heads, i].any()}
-            if grown == group:
-                break
-            group |= grown
-        left -= group
-        rows = np.array([lam[i] * seen[:, i] for i in sorted(group)])
-        ones = np.ones(len(rows))
+    lam, n_heads = np.asarray(eigenvalues, dtype=float), len(seen)
+    residual = np.ones(len(lam))
+    n_groups, group = connected_components(seen.T @ seen)
+    for channels in (np.flatnonzero(group == g) for g in range(n_groups)):
+        rows, ones = lam[channels, None] * seen[:, channels].T, np.ones(len(channels))
         bound = linprog(  # least t with |1 - row . kappa| <= t
             c=np.r_[np.zeros(n_heads), 1],
             A_ub=np.vstack([np.c_[-rows, -ones], np.c_[rows, -ones]]),
             b_ub=np.r_[-ones, ones],
             bounds=[(None, None)] * n_heads + [(0, None)],
         )
-        residual[sorted(group)] = (1 - rows @ bound.x[:-1]) ** 2
+        residual[channels] = (1 - rows @ bound.x[:-1]) ** 2
     return residual
 
 
 def gains_frame(n_heads: int, mask: str) -> Figure:
     """Best that heads with one gain each can do in one step on section 9.1's spectrum, when each sees the channels that its mask leaves."""
     seen = visible(len(SPECTRUM), n_heads, mask)
-    residual = best_residual(SPECTRUM, seen)
+    residual, names = best_residual(SPECTRUM, seen), [f"{v:g}" for v in SPECTRUM]
     fig, (left, right) = style.figure(2, height=2.8, width_ratios=(1, 1.25))
     left.imshow(seen, cmap="Blues", vmin=0, vmax=1.4, aspect="auto")
     left.grid(False)
-    left.set_xticks(range(len(SPECTRUM)), [f"{v:g}" for v in SPECTRUM], fontsize=8)
+    left.set_xticks(range(len(SPECTRUM)), names, fontsize=8)
     left.set_yticks(range(n_heads), [f"head {h + 1}" for h in range(n_heads)], fontsize=8)
     left.set(xlabel="λ of the channel", title="what each head sees")
     right.bar(range(len(SPECTRUM)), residual, color=style.COLOURS["measured"])
-    right.set_xticks(range(len(SPECTRUM)), [f"{v:g}" for v in SPECTRUM], fontsize=8)
+    right.set_xticks(range(len(SPECTRUM)), names, fontsize=8)
     right.set(xlabel="λ of the channel", ylabel="squared error left", ylim=(0, 1.08))
     right.set_title(f"the worst channel keeps {residual.max():.0%}")
     return fig

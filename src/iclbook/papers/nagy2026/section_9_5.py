@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,17 +14,17 @@ from ...drawing import style
 from ...statistics import Estimate, jackknife, ratio_terms, standard_error
 from ...store import Results
 from ...training.study import Study
-from .common import apart, cross, legend_above, named_ticks, printed_numbers, strip
+from .arithmetic import printed_numbers
+from .common import apart, by_rate, cross, legend_above, named_ticks, strip
 
 CONTEXTS = (5, 8, 12)
-OTHER = {"baseline": "guided", "guided": "baseline"}
-#: What the paper prints: errors by context length, sink attention and layer scales by layer.
+MODELS = {"baseline": ("2 layers", style.PALETTE[1], "s"), "guided": ("4 layers, guided", style.PALETTE[0], "o")}
+#: What the paper prints: errors by context length; headline errors, read as at 12 examples, and final training losses of both; sink attention and scale by layer.
 PRINTED_ERRORS = {"baseline": printed_numbers("9.5/contexts")[::2], "guided": printed_numbers("9.5/contexts")[1::2]}
+HEADLINE = dict(zip(MODELS, printed_numbers("9.5/gain"), strict=True))
+PRINTED_LOSSES = dict(zip(MODELS, printed_numbers("9.5/losses"), strict=True))
 PRINTED_SINKS = tuple(share / 100 for share in printed_numbers("9.5/sink"))
 PRINTED_SCALES = printed_numbers("9.5/scales")
-#: Headline errors (baseline, guided) and the final training losses.
-HEADLINE = printed_numbers("9.5/gain")
-PRINTED_LOSSES = printed_numbers("9.5/losses")
 #: Readings: on 4,000 prompts at two rates, on new prompts at each step, and on 4,000 prompts with the weight variance that the printed ratios imply.
 READING_NAMES = {
     "set1e-3": "4,000 prompts, Adam 0.001",
@@ -31,7 +32,6 @@ READING_NAMES = {
     "fresh": "new prompts, Adam 0.001",
     "v295": "4,000 prompts, variance 0.295",
 }
-MODELS = {"baseline": ("2 layers", style.PALETTE[1], "s"), "guided": ("4 layers, guided", style.PALETTE[0], "o")}
 
 
 @dataclass(frozen=True)
@@ -49,45 +49,37 @@ class Guided:
     sinks: np.ndarray
     scales: np.ndarray
 
-    @property
-    def improvement(self) -> np.ndarray:
-        """``1 - guided / baseline`` of the mean errors, by context length."""
-        return 1 - self.errors["guided"].mean(1) / self.errors["baseline"].mean(1)
-
-    @property
-    def improvement_terms(self) -> np.ndarray:
-        """What each seed adds to its deviation, ``(contexts, seeds)``: seeds are paired over models and over contexts."""
-        rows = zip(self.errors["guided"], self.errors["baseline"], strict=True)
-        return np.array([-ratio_terms(guided, base) for guided, base in rows])
-
 
 def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> dict[str, Guided]:
-    """Readings of section 9.5: ``set<rate>`` on 4,000 prompts, ``fresh`` on new ones, ``v295`` on 4,000 prompts with the weight variance
-    that the printed ratios imply; ``results`` by name of the study."""
+    """Readings of section 9.5 (:data:`READING_NAMES`); studies and results by name of the study."""
     found = {}
     for name, prefix in (("guided", "set"), ("guided_fresh", "fresh"), ("guided_v295", "v295")):
-        study = studies[name]
-        for rate in dict.fromkeys(run.rate for run in study.groups[0].runs):
-            keep = np.array([run.rate == rate for run in study.groups[0].runs])
-            groups = {model: results[name].group(model) for model in PRINTED_ERRORS}
-            reading = f"{prefix}{rate:.0e}".replace("e-0", "e-") if prefix == "set" else prefix
-            found[reading] = Guided(
-                {
-                    model: np.stack([g[f"error_n{n}"][-1, keep].astype(float) for n in CONTEXTS])
-                    for model, g in groups.items()
-                },
-                {model: g["loss"][-1, keep].astype(float) for model, g in groups.items()},
-                groups["guided"]["sink"][-1, keep].T.astype(float),
-                groups["guided"]["scale"][-1, keep].T.astype(float),
+
+        def last(model: str, array: str, study: str = name) -> dict[float, np.ndarray]:
+            return {rate: x[-1].T for rate, x in by_rate(studies[study], results[study], model, array).items()}
+
+        errors = {model: [last(model, f"error_n{n}") for n in CONTEXTS] for model in MODELS}
+        losses = {model: last(model, "loss") for model in MODELS}
+        sinks, scales = last("guided", "sink"), last("guided", "scale")
+        for rate in sinks:
+            found[f"set{rate:.0e}".replace("e-0", "e-") if prefix == "set" else prefix] = Guided(
+                {model: np.stack([by[rate] for by in rows]) for model, rows in errors.items()},
+                {model: by[rate] for model, by in losses.items()},
+                sinks[rate],
+                scales[rate],
             )
     return found
 
 
 def records(reading: str, g: Guided) -> dict:
     """What decides the claims on section 9.5 under one reading."""
+    # by context length; seeds are paired over models and over contexts
+    pairs = list(zip(g.errors["guided"], g.errors["baseline"], strict=True))
+    improvement = np.array([1 - guided.mean() / base.mean() for guided, base in pairs])
+    terms = np.array([-ratio_terms(guided, base) for guided, base in pairs])
     found = {
-        "improvement": Estimate(float(g.improvement[-1]), float(standard_error(g.improvement_terms[-1]))),
-        "improvement_growth": Estimate(np.diff(g.improvement), standard_error(np.diff(g.improvement_terms, axis=0))),
+        "improvement": Estimate(float(improvement[-1]), float(standard_error(terms[-1]))),
+        "improvement_growth": Estimate(np.diff(improvement), standard_error(np.diff(terms, axis=0))),
         "sink_rise": Estimate(np.diff(g.sinks.mean(1)), standard_error(np.diff(g.sinks, axis=0))),
         "scale_rise": Estimate(np.diff(g.scales.mean(1)), standard_error(np.diff(g.scales, axis=0))),
         **_against_printed(g),
@@ -96,32 +88,25 @@ def records(reading: str, g: Guided) -> dict:
 
 
 def _against_printed(g: Guided) -> dict:
-    """Printed errors at 5, 8 and 12 examples, headline errors (read as at 12) and training losses: the largest distance from what one seed more would
-    give, in half-widths of its prediction interval, and the same with the two models exchanged."""
-    rows = {
-        "errors": [
-            (PRINTED_ERRORS[model][i], g.errors[model][i], g.errors[other][i])
-            for model, other in OTHER.items()
-            for i in range(len(CONTEXTS))
-        ],
-        "headline": [
-            (error, g.errors[model][-1], g.errors[other][-1])
-            for error, (model, other) in zip(HEADLINE, OTHER.items(), strict=True)
-        ],
-        "training": [
-            (loss, g.losses[model], g.losses[other])
-            for loss, (model, other) in zip(PRINTED_LOSSES, OTHER.items(), strict=True)
-        ],
+    """Printed errors at 5, 8 and 12 examples, headline errors and training losses: the largest distance from what one seed more would give, in half-widths
+    of its prediction interval, and the same with the two models exchanged."""
+    numbers = {
+        "errors": (PRINTED_ERRORS, g.errors),
+        "headline": (HEADLINE, {model: errors[-1] for model, errors in g.errors.items()}),
+        "training": (PRINTED_LOSSES, g.losses),
     }
     found: dict[str, float | Estimate] = {}
-    for name, row in rows.items():
+    for name, (printed, ours) in numbers.items():
+        every = np.concatenate([np.atleast_1d(printed[model]) for model in MODELS])
 
-        def farthest(values: np.ndarray, numbers: tuple = tuple(number for number, _, _ in row)) -> float:
-            return max(map(apart, numbers, values.T))
+        def farthest(values: np.ndarray, every: np.ndarray = every) -> float:
+            return max(map(apart, every, values.T))
 
-        values = np.stack([own for _, own, _ in row], 1)  # (seeds, numbers)
-        found[f"{name}_apart"] = Estimate(farthest(values), jackknife(farthest, values))
-        found[f"{name}_exchanged"] = max(apart(number, other) for number, _, other in row)
+        own, exchanged = (
+            np.concatenate([np.atleast_2d(ours[model]) for model in order]).T for order in (MODELS, reversed(MODELS))
+        )  # (seeds, numbers)
+        found[f"{name}_apart"] = Estimate(farthest(own), jackknife(farthest, own))
+        found[f"{name}_exchanged"] = farthest(exchanged)
     return found
 
 
@@ -139,7 +124,7 @@ def figure(readings: Mapping[str, Guided]) -> Figure:
         ax.set_yticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
         ax.minorticks_off()
         ax.set_xlabel("examples")
-        ax.set_title(READING_NAMES.get(reading, reading).replace(", ", ",\n"), fontsize=9)
+        ax.set_title(READING_NAMES[reading].replace(", ", ",\n"), fontsize=9)
     axes[0, 0].set_ylabel("error")
     legend_above(fig, axes[0, 0], 3, markerscale=1.5)
     return fig
@@ -155,7 +140,7 @@ def layers_figure(readings: Mapping[str, Guided]) -> Figure:
         layers = np.arange(1, len(printed) + 1)
         for j, (reading, g) in enumerate(readings.items()):
             for i, row in enumerate(getattr(g, field)):
-                name = READING_NAMES.get(reading) if i == 0 else None
+                name = READING_NAMES[reading] if i == 0 else None
                 strip(ax, layers[i] + (j - 1.5) * 0.2, row, style.PALETTE[j], "osD^"[j], name)
         cross(ax, layers, printed, "printed", ls=(0, (5, 3)))
         ax.set(xlabel="layer", title=title)
@@ -171,113 +156,64 @@ PARAMETERS = {"baseline": 8801, "guided": 9989}
 #: Stated: covariates, sequence length, heads, layers and widths of both models.
 D_INPUT, LENGTH, N_HEADS = 4, 12, 2
 STATED = {"baseline": {"n_layers": 2, "width": 32}, "guided": {"n_layers": 4, "width": 24}}
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the paper leaves open, shared by both models; then what the guided model adds.
-
-    Attributes:
-        tokens: ``pair`` (one token ``(x, y)``) or ``split`` (x and y are tokens of their own, each with its own embedding).
-        embed_bias, attention_bias, read_bias: are there biases?
-        norms: layer norms in each layer, 0 to 2.
-        final_norm: one more before the read-out.
-        positions: learned positions: none, one per pair, or one more for the query.
-        mlp: hidden width over width; 0 is no MLP.
-        sink: parameters of SM1: one token, a key and a value per layer, a key per layer, or a score per head and layer.
-        scale: parameters of SM2: a number per layer, two per layer, or a vector per layer.
-    """
-
-    tokens: str = "pair"
-    embed_bias: bool = True
-    attention_bias: bool = True
-    read_bias: bool = True
-    norms: int = 1
-    final_norm: bool = False
-    positions: int = 0
-    mlp: int = 0
-    sink: str = "token"
-    scale: str = "number"
-
-
+#: What the paper leaves open, shared by both models.
 OPTIONS = {
-    "tokens": ("pair", "split"),
+    "tokens": ("pair", "split"),  # one token (x, y), or x and y are tokens of their own, each with its own embedding
     "embed_bias": (True, False),
     "attention_bias": (True, False),
     "read_bias": (True, False),
-    "norms": (0, 1, 2),
-    "final_norm": (False, True),
-    "positions": (0, LENGTH, LENGTH + 1),
-    "mlp": (0, 1, 2, 4),
-    "sink": ("token", "key and value per layer", "key per layer", "score per head"),
-    "scale": ("number", "two numbers", "vector"),
+    "norms": (0, 1, 2),  # layer norms in each layer
+    "final_norm": (False, True),  # one more before the read-out
+    "positions": (0, LENGTH, LENGTH + 1),  # learned: none, one per pair, or one more for the query
+    "mlp": (0, 1, 2, 4),  # hidden width over width; 0 is no MLP
 }
+#: What the guided model adds: parameters of SM1's sink and, in every layer, of SM2's scale, by width and layers.
+SINKS = {
+    "token": lambda width, n_layers: width,
+    "key and value per layer": lambda width, n_layers: 2 * width * n_layers,
+    "key per layer": lambda width, n_layers: width * n_layers,
+    "score per head": lambda width, n_layers: N_HEADS * n_layers,
+}
+SCALES = {"number": lambda width: 1, "two numbers": lambda width: 2, "vector": lambda width: width}
 
 
-def parts(choices: Choices, width: int, n_layers: int, guided: bool) -> dict[str, int]:
-    """Parameters by component."""
-    embeds = 1 if choices.tokens == "pair" else 2
-    inner = choices.mlp * width
-    counted = {
-        "embedding": (D_INPUT + 1) * width + (embeds * width if choices.embed_bias else 0),
-        "attention": n_layers * 4 * width * width,
-        "attention biases": n_layers * 4 * width if choices.attention_bias else 0,
-        "layer norms": 2 * width * (n_layers * choices.norms + choices.final_norm),
-        "positions": choices.positions * width,
-        "MLPs": n_layers * (2 * width * inner + inner + width) if inner else 0,
-        "read-out": width + choices.read_bias,
-    }
+def count(choice: Mapping[str, Any], width: int, n_layers: int, guided: bool) -> int:
+    """Parameters of a model with these choices of :data:`OPTIONS`; of a guided one also of ``sink`` and ``scale``."""
+    inner = choice["mlp"] * width
+    total = (D_INPUT + 1) * width + choice["embed_bias"] * width * (1 if choice["tokens"] == "pair" else 2)
+    total += n_layers * 4 * (width * width + choice["attention_bias"] * width)
+    total += 2 * width * (n_layers * choice["norms"] + choice["final_norm"])
+    total += choice["positions"] * width
+    total += n_layers * (2 * width * inner + inner + width) if inner else 0
+    total += width + choice["read_bias"]
     if guided:
-        counted["sink"] = {
-            "token": width,
-            "key and value per layer": 2 * width * n_layers,
-            "key per layer": width * n_layers,
-            "score per head": N_HEADS * n_layers,
-        }[choices.sink]
-        counted["layer scales"] = {"number": 1, "two numbers": 2, "vector": width}[choices.scale] * n_layers
-    return counted
+        total += SINKS[choice["sink"]](width, n_layers) + SCALES[choice["scale"]](width) * n_layers
+    return total
 
 
-def count(choices: Choices, model: str) -> int:
-    """Parameters of ``baseline`` or ``guided``."""
-    return sum(parts(choices, **STATED[model], guided=model == "guided").values())
-
-
-def family() -> Iterator[Choices]:
-    """Every combination of :data:`OPTIONS`."""
-    for values in product(*OPTIONS.values()):
-        yield Choices(**dict(zip(OPTIONS, values, strict=True)))
-
-
-def nearest_width(choices: Choices) -> int:
+def nearest_width(choice: Mapping[str, Any]) -> int:
     """The width at which the guided model comes nearest to the baseline's count, among those that its heads divide."""
-    n_layers, target = STATED["guided"]["n_layers"], count(choices, "baseline")
-    widths = range(N_HEADS, 65, N_HEADS)
-    return min(widths, key=lambda w: abs(sum(parts(choices, w, n_layers, guided=True).values()) - target))
-
-
-def search() -> dict:
-    """``tried``, ``baseline`` (distinct baselines with the printed count), ``both`` (choices with both printed counts)."""
-    every = list(family())
-    fitting = [choices for choices in every if count(choices, "baseline") == PARAMETERS["baseline"]]
-    distinct = {tuple((k, v) for k, v in asdict(choices).items() if k not in ("sink", "scale")) for choices in fitting}
-    both = [choices for choices in fitting if count(choices, "guided") == PARAMETERS["guided"]]
-    return {"tried": len(every), "baseline": len(distinct), "both": both}
+    n_layers, target = STATED["guided"]["n_layers"], count(choice, **STATED["baseline"], guided=False)
+    return min(range(N_HEADS, 65, N_HEADS), key=lambda w: abs(count(choice, w, n_layers, guided=True) - target))
 
 
 def parameter_records(study: Study) -> dict:
     """Parameters of the trained models, and the search for architectures with the printed counts."""
-    counts = {}
-    for spec in study.groups:
-        model = spec.model(**dict(spec.kwargs))
-        counts[spec.name] = sum(p.numel() for p in model.parameters())
-    found = search()
+    ours = {g.name: sum(p.numel() for p in g.model(**dict(g.kwargs)).parameters()) for g in study.groups}
+    shared = [dict(zip(OPTIONS, values, strict=True)) for values in product(*OPTIONS.values())]
+    baselines = [c for c in shared if count(c, **STATED["baseline"], guided=False) == PARAMETERS["baseline"]]
+    added = [{"sink": sink, "scale": scale} for sink, scale in product(SINKS, SCALES)]
+    both = [
+        base | more
+        for base, more in product(baselines, added)
+        if count(base | more, **STATED["guided"], guided=True) == PARAMETERS["guided"]
+    ]
     return {
-        "9.5/baseline_parameters": counts["baseline"],
-        "9.5/guided_parameters": counts["guided"],
-        "q-parameters/both": len(found["both"]),
-        "q-parameters/baselines": found["baseline"],
-        "q-parameters/tried": found["tried"],
-        "q-parameters/excess": counts["guided"] / counts["baseline"] - 1,
-        "q-parameters/nearest_width": nearest_width(found["both"][0]) if found["both"] else 0,
+        "9.5/baseline_parameters": ours["baseline"],
+        "9.5/guided_parameters": ours["guided"],
+        "q-parameters/both": len(both),
+        "q-parameters/baselines": len(baselines),
+        "q-parameters/tried": len(shared) * len(added),
+        "q-parameters/excess": ours["guided"] / ours["baseline"] - 1,
+        "q-parameters/nearest_width": nearest_width(both[0]),
     }

@@ -9,128 +9,116 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
+from ...drawing.figure_data import Table
 from ...statistics import Estimate, t_of_mean
 from ...store import Results
 from ...training.study import Study
-from .common import (
-    common_error,
-    cross,
-    final_errors,
-    legend_above,
-    named_ticks,
-    printed_numbers,
-    printed_results,
-    rates_of,
-    strip,
-    z_of,
-)
+from .arithmetic import BY_NAME, printed_numbers
+from .common import by_rate, cross, legend_above, named_ticks, on_probes, strip
 from .studies import CONFIGURATIONS
 
-#: What the paper prints in round 1, configuration -> error of baseline and regularised model, and its change in per cent.
+#: Round 1's configurations: error of the baseline, and change by the regulariser in per cent, as printed.
 _NAMES = ("tiny_strong", "small_strong", "small_medium", "base_strong", "wide_spectrum", "8heads_tiny")
-ROUND_1 = dict(
-    zip(_NAMES, zip(printed_numbers("9.6/deltas")[::2], printed_numbers("9.6/deltas")[1::2], strict=True), strict=True)
-)
-PRINTED_CHANGE = dict(zip(_NAMES, printed_results("9.6/deltas"), strict=True))
-#: In round 3: all covariates, and the low band.
+PRINTED_BASE = dict(zip(_NAMES, printed_numbers("9.6/deltas")[::2], strict=True))
+PRINTED_CHANGE = dict(zip(_NAMES, map(float, BY_NAME["9.6/deltas"].expects.split()), strict=True))
+#: Round 3: all covariates, and the low band.
 _ALL = printed_numbers("9.6/balanced")
 ROUND_3 = {"baseline": (_ALL[0], 1.31), "diverse": (_ALL[1], 1.32), "oracle": (_ALL[2], 1.34)}
-
-
-@dataclass(frozen=True)
-class DiversityRuns:
-    """Rounds 1 and 2 of section 9.6: configuration -> errors ``(rates, seeds)`` without and with the regulariser, and the relative standard error
-    that all runs share, being measured on the same prompts."""
-
-    rates: list[float]
-    base: dict[str, np.ndarray]
-    diverse: dict[str, np.ndarray]
-    round_2: tuple[np.ndarray, np.ndarray]
-    common: dict[str, float]
-
-    def improvement(self, name: str) -> np.ndarray:
-        """Per cent by which the regulariser lowers the error of the same seed, ``(rates, seeds)``."""
-        return 100 * (1 - self.diverse[name] / self.base[name])
-
-
-def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Results) -> DiversityRuns:
-    """Errors at 3,000 steps; of ``base_strong`` also at the end (round 2)."""
-    base, diverse = {}, {}
-    for name, (width, heads, _) in CONFIGURATIONS.items():
-        base[name] = final_errors(study, results, f"base_w{width}_h{heads}", step=-2)
-        diverse[name] = final_errors(study, results, name, step=-2)
-    base["wide_spectrum"] = final_errors(wide, wide_results, "base_w32_h4")
-    diverse["wide_spectrum"] = final_errors(wide, wide_results, "wide_spectrum")
-    round_2 = tuple(final_errors(study, results, group) for group in ("base_w64_h4", "base_strong"))
-    order, shared = list(ROUND_1), common_error(study)
-    common = dict.fromkeys(order, shared) | {"wide_spectrum": common_error(wide)}
-    return DiversityRuns(
-        rates_of(study, "base_strong"), {n: base[n] for n in order}, {n: diverse[n] for n in order}, round_2, common
-    )
-
-
 #: Readings of ``wide_spectrum``, whose spectrum is not printed, and the runs that stand for it. With section 9.1's spectrum it is the same model, task
 #: and weight of the regulariser as ``small_medium``.
 WIDE_READINGS = {"wide": "wide_spectrum", "same": "small_medium"}
 
 
-def records(runs: DiversityRuns) -> dict:
+@dataclass(frozen=True)
+class Diversity:
+    """Errors ``(rates, seeds)`` of a configuration without and with the regulariser, and the relative standard error that all runs share, being measured on
+    the same prompts: that of the best single layer."""
+
+    rates: list[float]
+    base: np.ndarray
+    diverse: np.ndarray
+    common: float
+
+    @property
+    def improvement(self) -> np.ndarray:
+        """Per cent by which the regulariser lowers the error of the same seed, ``(rates, seeds)``."""
+        return 100 * (1 - self.diverse / self.base)
+
+    def apart(self, printed: float) -> float:
+        """Distance of a printed baseline from the mean of ours at the nearest rate, in standard deviations, those that seeds share included."""
+        mean = self.base.mean(-1)
+        return float((np.abs(printed - mean) / np.hypot(self.base.std(-1, ddof=1), self.common * mean)).min())
+
+
+def _errors(study: Study, results: Results, group: str, step: int = -1, probe: str = "n16") -> np.ndarray:
+    """Error ``(rates, seeds)`` with the whole context, at a recorded index."""
+    return np.stack([curve[step, ..., -1] for curve in by_rate(study, results, group, f"curve_{probe}").values()])
+
+
+def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Results) -> dict[str, Diversity]:
+    """Configurations of round 1 at 3,000 steps, in the paper's order; and ``round 2``, ``base_strong`` at the end."""
+
+    def pair(of: tuple[Study, Results], name: str, size: tuple[int, int], step: int) -> Diversity:
+        best = on_probes(of[0].groups[0].observe.probes)
+        base = _errors(*of, "base_w{}_h{}".format(*size), step)
+        return Diversity([*by_rate(*of, name, "loss")], base, _errors(*of, name, step), best.error / best.value)
+
+    sizes = {name: (width, heads) for name, (width, heads, _) in CONFIGURATIONS.items()}
+    found = {name: pair((study, results), name, size, -2) for name, size in sizes.items()}
+    found["wide_spectrum"] = pair((wide, wide_results), "wide_spectrum", (32, 4), -1)
+    round_2 = pair((study, results), "base_strong", sizes["base_strong"], -1)
+    return {name: found[name] for name in _NAMES} | {"round 2": round_2}
+
+
+def records(runs: dict[str, Diversity]) -> dict:
     """What decides rounds 1 and 2 of claim 9.6."""
-    second = 100 * (1 - runs.round_2[1] / runs.round_2[0])
-    same = runs.base["small_strong"]  # the very runs of small_medium's baseline too
-    gap = abs(ROUND_1["small_strong"][0] - ROUND_1["small_medium"][0]) / ROUND_1["small_strong"][0]
-    wide = {reading: _base_z(runs, "wide_spectrum", stands) for reading, stands in WIDE_READINGS.items()}
-    bases = [_base_z(runs, name, name) for name in CONFIGURATIONS]
-    return {f"9.6/{reading}/base_z": z for reading, z in wide.items()} | {
-        **{f"9.6/{reading}/gain": Estimate.mean(runs.improvement(stands)) for reading, stands in WIDE_READINGS.items()},
-        "9.6/round1_gain": Estimate.mean(np.concatenate([runs.improvement(name) for name in CONFIGURATIONS])),
+    same = runs["small_strong"].base  # the very runs of small_medium's baseline too
+    gap = abs(PRINTED_BASE["small_strong"] - PRINTED_BASE["small_medium"]) / PRINTED_BASE["small_strong"]
+    wide = {reading: runs[stands].apart(PRINTED_BASE["wide_spectrum"]) for reading, stands in WIDE_READINGS.items()}
+    bases = [runs[name].apart(PRINTED_BASE[name]) for name in CONFIGURATIONS]
+    return {
+        **{f"9.6/{reading}/base_z": z for reading, z in wide.items()},
+        **{f"9.6/{reading}/gain": Estimate.mean(runs[stands].improvement) for reading, stands in WIDE_READINGS.items()},
+        "9.6/round1_gain": Estimate.mean(np.concatenate([runs[name].improvement for name in CONFIGURATIONS])),
         "9.6/bases_off": sum(z > 2.8 for z in (*bases, min(wide.values()))),
-        "9.6/round2_gain": Estimate.mean(second),
-        "9.6/seeds": second.shape[1],
+        "9.6/round2_gain": Estimate.mean(runs["round 2"].improvement),
+        "9.6/seeds": runs["round 2"].base.shape[1],
         "q-unstated/same_baseline": float(gap / (same.std(1, ddof=1) / same.mean(1)).max()),
     }
 
 
-def _base_z(runs: DiversityRuns, printed: str, stands: str) -> float:
-    """Distance of a printed baseline from ours at the nearest rate, in standard deviations."""
-    return float(z_of(ROUND_1[printed][0], runs.base[stands], runs.common[stands]).min())
-
-
-#: Heads of the columns of :func:`rows`.
-COLUMNS = {
-    "configuration": "configuration",
-    "printed": "baseline, printed",
-    "ours": "ours, each rate (± standard deviation)",
-    "printed change": "improvement (%), printed",
-    "our change": "ours, each rate",
-}
-
-
-def rows(runs: DiversityRuns) -> list[dict[str, str]]:
-    """A table of round 1: printed baseline and change, and ours at each rate (mean over seeds, t of the improvement)."""
+def table(runs: dict[str, Diversity]) -> Table:
+    """Round 1: printed baseline and change, and ours at each rate (mean over seeds, t of the improvement)."""
     rows = []
-    for name, stands in [*((n, n) for n in runs.base), ("wide_spectrum", "small_medium")]:
-        improvement, base = runs.improvement(stands), runs.base[stands]
+    for name, stands in [*((n, n) for n in _NAMES), ("wide_spectrum", "small_medium")]:
+        improvement, base = runs[stands].improvement, runs[stands].base
         reading = " (own spectrum)" if stands == name else " (9.1's spectrum)"
         means = zip(base.mean(1), base.std(1, ddof=1), strict=True)
         changes = zip(improvement.mean(1), t_of_mean(improvement), strict=True)
         rows.append(
             {
                 "configuration": name + (reading if name == "wide_spectrum" else ""),
-                "printed": f"{ROUND_1[name][0]:.2f}",
+                "printed": f"{PRINTED_BASE[name]:.2f}",
                 "ours": ", ".join(f"{m:.2f} ± {s:.2f}" for m, s in means),
                 "printed change": f"{PRINTED_CHANGE[name]:+.1f}",
                 "our change": ", ".join(f"{m:+.1f} (t = {t:.1f})" for m, t in changes),
             }
         )
-    return rows
+    columns = {
+        "configuration": "configuration",
+        "printed": "baseline, printed",
+        "ours": "ours, each rate (± standard deviation)",
+        "printed change": "improvement (%), printed",
+        "our change": "ours, each rate",
+    }
+    return Table(rows, columns, "Section 9.6, round 1", folded=True)
 
 
 def balanced_runs(study: Study, results: Results) -> dict[str, dict[str, np.ndarray]]:
     """Round 3: condition -> ``all`` and ``low`` errors ``(rates, seeds)``."""
-    probes = (("all", "n16"), ("low", "low"))
+    probes = {"all": "n16", "low": "low"}
     return {
-        condition: {name: final_errors(study, results, condition, probe) for name, probe in probes}
+        condition: {name: _errors(study, results, condition, probe=probe) for name, probe in probes.items()}
         for condition in ROUND_3
     }
 
@@ -138,41 +126,35 @@ def balanced_runs(study: Study, results: Results) -> dict[str, dict[str, np.ndar
 def balanced_records(runs: dict[str, dict[str, np.ndarray]]) -> dict:
     """What decides round 3 of claim 9.6."""
     base, diverse, oracle = (runs[name]["all"] for name in ROUND_3)
+    does = {"lowers" if change < 0 else "raises" for change in (oracle / base - 1).mean(1)}
     return {
         "9.6/round3_gain": Estimate.mean(100 * (1 - diverse / base)),
         "9.6/oracle_change": Estimate.mean(100 * (oracle / base - 1)),
         "9.6/oracle_over_diverse": Estimate.mean(100 * (oracle - diverse) / base),
-        "9.6/oracle_does": _word((oracle / base - 1).mean(1)),
+        "9.6/oracle_does": does.pop() if len(does) == 1 else "lowers at one rate and raises at another",
     }
 
 
-def _word(changes: np.ndarray) -> str:
-    """What changes ``(rates,)`` of an error do, in a word."""
-    if (changes < 0).all():
-        return "lowers"
-    return "raises" if (changes > 0).all() else "lowers at one rate and raises at another"
-
-
-def figure(runs: DiversityRuns, balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """Section 9.6. Left: improvement by the regulariser, each seed, rounds 1 and 2. Right: round 3's errors. Crosses: printed."""
     fig, (left, right) = style.figure(2, height=3.4, width_ratios=(1.7, 1))
-    for j, rate in enumerate(runs.rates):
-        place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j % 2]
-        for i, name in enumerate(runs.base):
-            strip(left, i + place, runs.improvement(name)[j], colour, marker, None if i else f"Adam {rate:g}")
+    for j, rate in enumerate(runs["round 2"].rates):
+        place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j]
+        for i, name in enumerate(_NAMES):
+            strip(left, i + place, runs[name].improvement[j], colour, marker, None if i else f"Adam {rate:g}")
         for i, condition in enumerate(ROUND_3):
             for errors in ("all", "low"):
                 strip(right, i + place, balanced[condition][errors][j], colour, marker)
-    cross(left, range(len(runs.base)), [PRINTED_CHANGE[name] for name in runs.base], "printed")
+    cross(left, range(len(_NAMES)), [*PRINTED_CHANGE.values()], "printed")
     for i, printed in enumerate(ROUND_3.values()):
         cross(right, [i, i], printed)
     left.axhline(0, color=style.INK, lw=0.8)
     left.set(ylabel="improvement (%)", title="rounds 1 and 2", ylim=(-12, 12))
-    beyond = sum(int((np.abs(runs.improvement(name)) > 12).sum()) for name in runs.base)
+    beyond = sum(int((np.abs(runs[name].improvement) > 12).sum()) for name in _NAMES)
     if beyond:
         left.text(0.01, 0.98, f"{beyond} seeds beyond the axis", transform=left.transAxes, va="top", fontsize=7.5)
     legend_above(fig, left, 3, fontsize=8, markerscale=1.5, columnspacing=2)
-    named_ticks(left, [n.replace("_", "\n") for n in runs.base], fontsize=8)
+    named_ticks(left, [name.replace("_", "\n") for name in _NAMES], fontsize=8)
     right.set(ylabel="error", title="round 3", ylim=(0, None))
     for errors, what in (("all", "all covariates"), ("low", "low λ only")):
         right.text(2.45, float(balanced["baseline"][errors].mean()), what, rotation=90, va="center", fontsize=7.5)

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 from typing import Any
 
 import sympy
-
-from ...errors import UserError
+import z3
 
 PROVED, REFUTED, UNDECIDED, NEEDS, VACUOUS = "proved", "refuted", "undecided", "needs hypothesis", "vacuous"
-#: A statement is the theorem itself, a sentence of its paragraph, a stricter reading of one, a sentence elsewhere, or of this book (a repair).
-STATEMENT, SENTENCE, READING, ELSEWHERE, OURS = "statement", "sentence", "reading", "elsewhere", "ours"
+#: A statement is the theorem itself, a sentence of its paragraph, a stricter reading of one, or a sentence elsewhere.
+STATEMENT, SENTENCE, READING, ELSEWHERE = "statement", "sentence", "reading", "elsewhere"
 #: Counterexamples are looked for among these values first, so that a reader can check them in the head.
 _GRIDS = (
     "1 2",
@@ -94,6 +93,9 @@ def _build(node: ast.expr, names: Mapping[str, sympy.Expr]) -> Any:
 class Statement:
     """One sentence of the paper in formal terms: ``hypotheses`` imply ``conclusion`` for all real values of the variables.
 
+    A statement about sums of any length or any number of layers has a first case and a step from d to d + 1 instead; the solver proves both, and the principle
+    of induction joins them. In the step, sums over the first d channels are variables of which only the induction hypothesis is known.
+
     Attributes:
         id: ``A7``, or ``A7/equivalence`` for a further sentence of its paragraph.
         words: the paper's words, shortened.
@@ -102,12 +104,13 @@ class Statement:
         some: the conclusion is that such numbers exist; ``decided`` is the exact answer without a solver.
         mend: a hypothesis that is meant to mend it; ``mend_for_all`` are what the conclusion ranges over where it is tested for being weakest.
         key: under which what comes out is recorded.
+        assumes, says, cases: of a statement by induction: hypothesis and conclusion in words, first case and step.
     """
 
     id: str
     words: str
-    hypotheses: tuple[str, ...]
-    conclusion: str
+    hypotheses: tuple[str, ...] = ()
+    conclusion: str = ""
     definitions: Mapping[str, str] = field(default_factory=dict)
     role: str = STATEMENT
     key: str | None = None
@@ -115,6 +118,9 @@ class Statement:
     decided: str = ""
     mend: str = ""
     mend_for_all: tuple[str, ...] = ()
+    assumes: str = ""
+    says: str = ""
+    cases: tuple[Statement, ...] = ()
 
     def built(self, written: str) -> Any:
         """A formula of this statement in its free variables, the abbreviations filled in."""
@@ -127,12 +133,11 @@ class Statement:
         """The same without a hypothesis."""
         return replace(self, hypotheses=tuple(h for h in self.hypotheses if h != hypothesis))
 
-    def repaired(self) -> Statement:
-        """The same with the mending hypothesis among its own."""
-        return replace(self, hypotheses=(*self.hypotheses, self.mend))
-
     def formal(self) -> str:
         """Hypotheses, conclusion and definitions for a table, which sets what stands between dollars."""
+        if self.cases:
+            given = f"${self.assumes}$ ⟹ " if self.assumes else ""
+            return f"{given}${self.says}$ (by induction over d: first case and step)"
         there = f"there are {', '.join(self.some)} with " if self.some else ""
         given = "; ".join(map(shown, self.hypotheses))
         line = (f"{given} ⟹ " if given else "") + there + shown(self.conclusion)
@@ -140,37 +145,10 @@ class Statement:
         return f"{line}, where {where}" if where else line
 
 
-@dataclass(frozen=True, eq=False)
-class Induction:
-    """A statement about sums of any length or any number of layers, as its first case and its step from d to d + 1; the solver proves both, and the
-    principle of induction joins them. In the step, sums over the first d channels are variables of which only the induction hypothesis is known."""
-
-    id: str
-    words: str
-    assumes: str
-    says: str
-    base: Statement
-    step: Statement
-    role: str = STATEMENT
-    key: str | None = None
-    mend = ""
-
-    def formal(self) -> str:
-        """The statement over all d, for a table."""
-        given = f"${self.assumes}$ ⟹ " if self.assumes else ""
-        return f"{given}${self.says}$ (by induction over d: first case and step)"
-
-
 def shown(written: str) -> str:
     """A formula for a table."""
-    for name, better in (
-        ("rho2_two", "rho_2^2"),
-        ("rho2^2", "(rho^2)^2"),
-        ("rho2", "rho^2"),
-        ("!=", "≠"),
-        ("*", "·"),
-        ("w_star", "w*"),
-    ):
+    names = {"rho2_two": "rho_2^2", "rho2^2": "(rho^2)^2", "rho2": "rho^2", "!=": "≠", "*": "·", "w_star": "w*"}
+    for name, better in names.items():
         written = written.replace(name, better)
     return f"${written.strip()}$"
 
@@ -178,7 +156,7 @@ def shown(written: str) -> str:
 # -- tables of statements -------------------------------------------------------------------------------------------------------------
 
 
-def read(table: str) -> tuple[Statement | Induction, ...]:
+def read(table: str) -> tuple[Statement, ...]:
     """The statements of a table of text, in its order. A block is one statement; lines that begin with # are comments::
 
         "theory/T1/strict" reading       its id, in quotes and after theory/ if what comes out is recorded; its role, if it is not the theorem itself
@@ -190,25 +168,22 @@ def read(table: str) -> tuple[Statement | Induction, ...]:
 
     A statement about sums of any length has ``assumes`` and ``says`` (in words) and two formulas, ``base`` and ``step``.
     """
-    blocks = (
-        [line.strip() for line in block.splitlines() if not line.startswith("#")]
-        for block in table.strip().split("\n\n")
-    )
-    return tuple(_statement(*lines) for lines in blocks)
+    return tuple(_statement(block) for block in table.strip().split("\n\n"))
 
 
-def _statement(header: str, words: str, *lines: str) -> Statement | Induction:
+def _statement(block: str) -> Statement:
+    header, words, *lines = (line.strip() for line in block.splitlines() if not line.startswith("#"))
     first, _, role = header.partition(" ")
-    of = first.strip('"').removeprefix("theory/").removesuffix("/statement")
-    common = {"words": words, "role": role or STATEMENT, "key": first.strip('"') if first[0] == '"' else None}
+    key = first.strip('"')
+    of = key.removeprefix("theory/").removesuffix("/statement")
     fields = dict(line.split(" ", 1) for line in lines if "=>" not in line or line.startswith(("base ", "step ")))
     if "says" in fields:
-        base, step = (
-            _implication(f"{of} {case}", fields[case], fields if case == "step" else {}) for case in ("base", "step")
-        )
-        return Induction(of, assumes=fields.get("assumes", ""), says=fields["says"], base=base, step=step, **common)
-    (implication,) = [line for line in lines if "=>" in line]
-    return replace(_implication(of, implication, fields), **common)
+        cases = _implication(f"{of} base", fields["base"], {}), _implication(f"{of} step", fields["step"], fields)
+        found = Statement(of, words, assumes=fields.get("assumes", ""), says=fields["says"], cases=cases)
+    else:
+        (implication,) = [line for line in lines if "=>" in line]
+        found = _implication(of, implication, fields)
+    return replace(found, words=words, role=role or STATEMENT, key=key if first[0] == '"' else None)
 
 
 def _implication(of: str, written: str, fields: Mapping[str, str]) -> Statement:
@@ -221,37 +196,33 @@ def _implication(of: str, written: str, fields: Mapping[str, str]) -> Statement:
         tuple(h.strip() for h in hypotheses.split(";") if h.strip()),
         conclusion.strip(),
         dict(part.strip().split(" = ", 1) for part in fields.get("with", "").split(";") if part.strip()),
-        some=_names(some),
+        some=tuple(some.split(", ")) if some else (),
         decided=decided,
         mend=mend,
-        mend_for_all=_names(for_all),
+        mend_for_all=tuple(for_all.split(", ")) if for_all else (),
     )
-
-
-def _names(written: str) -> tuple[str, ...]:
-    return tuple(written.split(", ")) if written else ()
 
 
 # -- the solver -----------------------------------------------------------------------------------------------------------------------
 
 
-def solver_module() -> ModuleType:
-    """z3.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    try:
-        import z3
-    except ImportError:
-        mend = "Run `make setup`, or `pip install -r requirements.txt` (package z3-solver)."
-        raise UserError("the SMT solver z3 is not installed", mend) from None
-    return z3
+_TO_Z3: dict[type, Callable[..., Any]] = {
+    sympy.Add: lambda *x: sum(x[1:], x[0]),
+    sympy.Mul: lambda *x: math.prod(x[1:], start=x[0]),
+    sympy.Abs: lambda x: z3.If(x >= 0, x, -x),
+    sympy.Eq: operator.eq,
+    sympy.Ne: operator.ne,
+    sympy.Le: operator.le,
+    sympy.Lt: operator.lt,
+    sympy.And: z3.And,
+    sympy.Or: z3.Or,
+    sympy.Not: z3.Not,
+    sympy.Implies: z3.Implies,
+}
 
 
 def to_z3(node: Any) -> Any:
     """A sympy formula in the solver's terms."""
-    z3 = solver_module()
     if node.is_Symbol:
         return z3.Real(node.name)
     if node.is_Rational:
@@ -261,21 +232,7 @@ def to_z3(node: Any) -> Any:
     if node.is_Pow:
         base = to_z3(node.base)
         return math.prod([base] * int(node.exp)) if node.exp > 0 else 1 / base
-    args = [to_z3(part) for part in node.args]
-    make: dict[type, Callable[..., Any]] = {
-        sympy.Add: lambda *x: sum(x[1:], x[0]),
-        sympy.Mul: lambda *x: math.prod(x[1:], start=x[0]),
-        sympy.Abs: lambda x: z3.If(x >= 0, x, -x),
-        sympy.Eq: lambda a, b: a == b,
-        sympy.Ne: lambda a, b: a != b,
-        sympy.Le: lambda a, b: a <= b,
-        sympy.Lt: lambda a, b: a < b,
-        sympy.And: z3.And,
-        sympy.Or: z3.Or,
-        sympy.Not: z3.Not,
-        sympy.Implies: z3.Implies,
-    }
-    return make[type(node)](*args)
+    return _TO_Z3[type(node)](*map(to_z3, node.args))
 
 
 Values = dict[str, sympy.Rational]
@@ -288,11 +245,7 @@ def ask(
 
     Args:
         for_all: variables over which the hypotheses are to be read as "for all": they may not be chosen by a counterexample.
-
-    Raises:
-        UserError: the solver is not installed.
     """
-    z3 = solver_module()
     assumed = [s.built(h) for h in (s.hypotheses if hypotheses is None else hypotheses)]
     said = s.built(s.conclusion if conclusion is None else conclusion)
     bound = s.some if conclusion is None else ()
@@ -319,7 +272,7 @@ def ask(
 
 def _rational(model: Any, names: Sequence[str]) -> Values | None:
     """The model's values; None if one of them is irrational."""
-    found = {name: model.eval(solver_module().Real(name), model_completion=True) for name in names}
+    found = {name: model.eval(z3.Real(name), model_completion=True) for name in names}
     if not all(hasattr(value, "as_fraction") for value in found.values()):
         return None
     return {name: sympy.Rational(str(value.as_fraction())) for name, value in found.items()}
@@ -328,11 +281,8 @@ def _rational(model: Any, names: Sequence[str]) -> Values | None:
 def is_counterexample(s: Statement, values: Values) -> bool:
     """Whether these fractions satisfy every hypothesis and break the conclusion; exact, by sympy and without the solver."""
     at = {sympy.Symbol(name, real=True): value for name, value in values.items()}
-
-    def holds(written: str) -> bool:
-        return bool(s.built(written).subs(at))
-
-    return all(map(holds, s.hypotheses)) and not holds(s.decided or s.conclusion)
+    *given, follows = (bool(s.built(written).subs(at)) for written in (*s.hypotheses, s.decided or s.conclusion))
+    return all(given) and not follows
 
 
 def uses(s: Statement, name: str) -> bool:
@@ -352,7 +302,7 @@ class Result:
         unneeded: printed hypotheses each of which can be dropped alone.
     """
 
-    statement: Statement | Induction
+    statement: Statement
     word: str
     counterexample: Values | None = None
     verified: bool = False
@@ -360,21 +310,17 @@ class Result:
     unneeded: tuple[str, ...] = ()
 
 
-def check(s: Statement | Induction) -> Result:
-    """Decide one statement, verify the counterexample, and test its repair and its hypotheses.
-
-    Raises:
-        UserError: the solver is not installed.
-    """
-    if isinstance(s, Induction):
-        words = {ask(s.base)[0], ask(s.step)[0]}
+def check(s: Statement) -> Result:
+    """Decide one statement, verify the counterexample, and test its repair and its hypotheses."""
+    if s.cases:
+        words = {ask(case)[0] for case in s.cases}
         return Result(s, PROVED if words == {PROVED} else REFUTED if REFUTED in words else UNDECIDED)
     word, values = ask(s)
     if word == PROVED:
         word = VACUOUS if ask(s, conclusion="0 < 0")[0] == PROVED else word
         return Result(s, word, unneeded=tuple(h for h in s.hypotheses if ask(s.without(h))[0] == PROVED))
     verified = values is not None and is_counterexample(s, values)
-    if word == REFUTED and s.mend and ask(s.repaired())[0] == PROVED:
+    if word == REFUTED and s.mend and ask(s, (*s.hypotheses, s.mend))[0] == PROVED:
         weakest = ask(s, (*s.hypotheses, s.decided or s.conclusion), s.mend, s.mend_for_all)[0] == PROVED
         return Result(s, NEEDS, values, verified, weakest)
     return Result(s, word, values, verified)

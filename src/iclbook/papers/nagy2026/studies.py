@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ class Probes:
     """Prompts that every run is measured on, drawn once.
 
     Attributes:
-        task: where they come from (its own context length and spectrum; dropout rows are ignored).
+        task: where they come from (its own context length and spectrum), without dropout.
         n: how many.
         lengths: names and numbers of context tokens to measure at.
         low: also measure on queries whose covariates are zero but for this many of the smallest eigenvalues (0: do not).
@@ -47,11 +48,10 @@ class Probes:
 
     def draw(self) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
         """Name -> ``(context, query, target)``: ``n<length>`` for each length, and ``low``."""
-        task = dataclasses.replace(self.task, dropout_rows=0)
+        task = self.task
         normals = torch.randn(task.normals, self.n, generator=generator(PROBE_SEED, PROBE_PURPOSE))
-        found, batch = {}, task.batch(normals)
-        for length in self.lengths:
-            found[f"n{length}"] = (batch.context[:length], batch.query, batch.target)
+        batch = task.batch(normals)
+        found = {f"n{length}": (batch.context[:length], batch.query, batch.target) for length in self.lengths}
         if self.low:
             first = task.L * task.d
             normals[first : first + task.d - self.low] = 0  # the query's other covariates
@@ -61,11 +61,7 @@ class Probes:
 
 @dataclass(frozen=True)
 class OnProbes:
-    """Observes a model's circuits and its errors on probes.
-
-    Attributes:
-        probes: what it is measured on.
-    """
+    """Observes a model's circuits and its errors on probes."""
 
     probes: Probes
 
@@ -162,13 +158,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 #: From this many steps on compiling pays for these studies, whose groups hold many runs.
-COMPILE_FROM_STEPS = 1000
-
-
-def _study(
-    name: str, data: Any, groups: Sequence[Group], steps: int, batch_size: int, record: tuple[int, ...]
-) -> Study:
-    return Study("nagy2026", name, data, groups, steps, batch_size, record, compile_from=COMPILE_FROM_STEPS)
+_study = partial(Study, "nagy2026", compile_from=1000)
+_MASKS = ("none", "spectral", "random", "redundant")
 
 
 def _runs(seeds: int, rates: Sequence[float], first: int = 0) -> tuple[Run, ...]:
@@ -176,81 +167,47 @@ def _runs(seeds: int, rates: Sequence[float], first: int = 0) -> tuple[Run, ...]
     return tuple(Run(seed, rate=rate) for rate in rates for seed in range(first, first + seeds))
 
 
-def _spec(
-    name: str,
-    model: type,
-    kwargs: dict[str, Any],
-    runs: tuple[Run, ...],
-    watched: Probes | InBlocks,
-    optimiser: Optimiser | None = None,
-    may_diverge: bool = False,
+def _group(
+    name: str, model: type, kwargs: dict[str, Any], runs: tuple[Run, ...], watched: OnProbes | InBlocks, **more: Any
 ) -> Group:
-    return Group(
-        name,
-        model,
-        kwargs,
-        runs,
-        optimiser or Adam(),
-        penalised_error,
-        observe=OnProbes(watched) if isinstance(watched, Probes) else watched,
-        may_diverge=may_diverge,
-    )
+    return Group(name, model, kwargs, runs, loss=penalised_error, observe=watched, **more)
+
+
+def _settings(
+    seeds: int, adam: Sequence[float], sgd: Sequence[float]
+) -> Iterator[tuple[str, dict[str, str], tuple[Run, ...], Optimiser]]:
+    """What sections 9.1 and 9.2 leave open: name, attention, runs at every rate, optimiser."""
+    for activation in ("softmax", "linear"):
+        yield f"{activation}-adam", {"activation": activation}, _runs(seeds, adam), Adam()
+        yield f"{activation}-sgd", {"activation": activation}, _runs(seeds, sgd), Sgd()
 
 
 def masks(
-    steps: int, seeds: int, adam: Sequence[float], sgd: Sequence[float], blocks: int, size: int, record: tuple[int, ...]
-) -> Study:
-    """Section 9.1: four masks (stated: 3000 steps, batch 64) over what is not stated: softmax or linear attention, optimiser, rate."""
+    steps: int, seeds: int, adam: Sequence[float], sgd: Sequence[float], blocks: int, size: int, more: tuple[int, int]
+) -> list[Study]:
+    """Section 9.1: four masks (stated: 3000 steps, batch 64) over what is not stated: softmax or linear attention, optimiser, rate. And ``more`` seeds (first,
+    how many) of softmax attention with Adam at 0.001: with 20, the change by spectral masks is as large as its uncertainty."""
     task = SpectralRegression(SPECTRUM)
-    watched = InBlocks(task, blocks, size)
+    watched, d = InBlocks(task, blocks, size), {"d": task.d}
     groups = [
-        _spec(
-            f"{mask}-{activation}-{optimiser}",
-            SpectralAttention,
-            {"d": task.d, "mask": mask, "activation": activation},
-            _runs(seeds, rates),
-            watched,
-            {"adam": Adam(), "sgd": Sgd()}[optimiser],
-        )
-        for mask in ("none", "spectral", "random", "redundant")
-        for activation in ("softmax", "linear")
-        for optimiser, rates in (("adam", adam), ("sgd", sgd))
-        if rates
+        _group(f"{mask}-{name}", SpectralAttention, d | {"mask": mask} | kind, runs, watched, optimiser=optimiser)
+        for mask in _MASKS
+        for name, kind, runs, optimiser in _settings(seeds, adam, sgd)
     ]
-    return _study("masks", task, groups, steps, 64, record)
-
-
-def more_masks(steps: int, first: int, seeds: int, blocks: int, size: int) -> Study:
-    """Further seeds of softmax attention with Adam at 0.001, on the same prompts: with 20, the change by spectral masks is as large as its uncertainty."""
-    task = SpectralRegression(SPECTRUM)
-    groups = [
-        _spec(
-            mask,
-            SpectralAttention,
-            {"d": task.d, "mask": mask},
-            _runs(seeds, (1e-3,), first),
-            InBlocks(task, blocks, size),
-        )
-        for mask in ("none", "spectral", "random", "redundant")
+    first, count = more
+    further = [
+        _group(mask, SpectralAttention, d | {"mask": mask}, _runs(count, (1e-3,), first), watched) for mask in _MASKS
     ]
-    return _study("masks_more", task, groups, steps, 64, (24,))
+    return [_study("masks", task, groups, steps, 64, (24,)), _study("masks_more", task, further, steps, 64, (24,))]
 
 
 def alignment(steps: int, seeds: int, sgd: Sequence[float], probes: int, record: tuple[int, ...]) -> Study:
     """Section 9.2: the unmasked model of section 9.1, trained longer (stated: 20,000 steps)."""
     task = SpectralRegression(SPECTRUM)
-    watched = Probes(task, probes, (task.L,))
+    watched = OnProbes(Probes(task, probes, (task.L,)))
     groups = [
-        _spec(
-            f"{activation}-{optimiser}",
-            SpectralAttention,
-            {"d": task.d, "activation": activation},
-            _runs(seeds, rates),
-            watched,
-            {"adam": Adam(), "sgd": Sgd()}[optimiser],
-        )
-        for activation in ("softmax", "linear")
-        for optimiser, rates in (("adam", (1e-3,)), ("sgd", sgd))
+        _group(name, SpectralAttention, {"d": task.d} | kind, runs, watched, optimiser=optimiser)
+        for name, kind, runs, optimiser in _settings(seeds, (1e-3,), sgd)
     ]
     return _study("alignment", task, groups, steps, 64, record)
 
@@ -263,49 +220,50 @@ def diversity(
     The configuration with a spectrum of its own (``wide``) is a study of its own. Baselines of equal width and heads are one group.
     """
     task = SpectralRegression(WIDE_SPECTRUM if wide else SPECTRUM)
-    watched = Probes(task, probes, (task.L,))
+    watched = OnProbes(Probes(task, probes, (task.L,)))
     chosen = {"wide_spectrum": (32, 4, 0.5)} if wide else CONFIGURATIONS
     groups: dict[str, Group] = {}
     for name, (width, heads, weight) in chosen.items():
         for label, diverse in ((f"base_w{width}_h{heads}", 0.0), (name, weight)):
             kwargs = {"d": task.d, "width": width, "n_heads": heads, "diversity": diverse}
-            groups[label] = _spec(label, SpectralAttention, kwargs, _runs(seeds, rates), watched)
-    name = "diversity_wide" if wide else "diversity"
-    return _study(name, task, list(groups.values()), steps, 64, record)
+            groups[label] = _group(label, SpectralAttention, kwargs, _runs(seeds, rates), watched)
+    return _study("diversity_wide" if wide else "diversity", task, list(groups.values()), steps, 64, record)
 
 
 def balanced(steps: int, seeds: int, rates: Sequence[float], probes: int, record: tuple[int, ...]) -> Study:
     """Section 9.6, round 3: all covariates contribute equally; baseline, regularised, and the oracle whose heads are masked to bands."""
     task = SpectralRegression(SPECTRUM, balanced=True)
-    watched = Probes(task, probes, (task.L,), low=2)
+    watched = OnProbes(Probes(task, probes, (task.L,), low=2))
     wide = {"d": task.d, "width": 64, "n_heads": 4}
     conditions = {"baseline": {}, "diverse": {"diversity": 1.0}, "oracle": {"mask": "spectral"}}
     groups = [
-        _spec(name, SpectralAttention, wide | extra, _runs(seeds, rates), watched) for name, extra in conditions.items()
+        _group(name, SpectralAttention, wide | extra, _runs(seeds, rates), watched)
+        for name, extra in conditions.items()
     ]
     return _study("balanced", task, groups, steps, 64, record)
 
 
 def guided(
-    name: str,
-    steps: int,
-    runs: tuple[Run, ...],
-    probes: int,
-    record: tuple[int, ...],
-    fresh: bool = False,
-    weight_var: float = WEIGHT_VAR,
-) -> Study:
-    """Section 9.5: baseline and theory-guided model with layer norm and dropout, on 4,000 prompts or (``fresh``) on new ones at each step."""
-    dropped = max(kwargs["n_layers"] * kwargs["width"] for kwargs in (SHALLOW, DEEP))
-    prompts = SpectralRegression((1.0,) * 4, L=12, weight_var=weight_var, dropout_rows=dropped)
-    watched = Probes(SpectralRegression((1.0,) * 4, L=12, weight_var=weight_var), probes, (12, 8, 5))
-    common = {"d": 4, "dropout": DROPOUT}
-    groups = [
-        _spec("baseline", DeepAttention, common | SHALLOW, runs, watched),
-        _spec("guided", DeepAttention, common | VARIANTS["full"], runs, watched),
+    steps: int, runs: tuple[Run, ...], more: tuple[Run, ...], probes: int, record: tuple[int, ...]
+) -> list[Study]:
+    """Section 9.5: baseline and theory-guided model with layer norm and dropout, on 4,000 prompts; ``more`` runs on new ones at each step, and on 4,000 with the
+    implied variance of the weights."""
+
+    def study(name: str, runs: tuple[Run, ...], fresh: bool = False, weight_var: float = WEIGHT_VAR) -> Study:
+        plain = SpectralRegression((1.0,) * 4, L=12, weight_var=weight_var)
+        dropped = dataclasses.replace(plain, dropout_rows=DEEP["n_layers"] * DEEP["width"])
+        watched, common = OnProbes(Probes(plain, probes, (12, 8, 5))), {"d": 4, "dropout": DROPOUT}
+        groups = [
+            _group("baseline", DeepAttention, common | SHALLOW, runs, watched),
+            _group("guided", DeepAttention, common | VARIANTS["full"], runs, watched),
+        ]
+        return _study(name, dropped if fresh else FixedSet(StoredPrompts(dropped), 4000), groups, steps, 32, record)
+
+    return [
+        study("guided", runs),
+        study("guided_fresh", more, fresh=True),
+        study("guided_v295", more, weight_var=IMPLIED_VAR),
     ]
-    task = prompts if fresh else FixedSet(StoredPrompts(prompts), 4000)
-    return _study(name, task, groups, steps, 32, record)
 
 
 def ablation(
@@ -320,17 +278,16 @@ def ablation(
 ) -> Study:
     """Section 9.5.1 at one input dimension: six variants without layer norm (Adam 1e-3), and the first two over other optimisers and rates."""
     task = SpectralRegression((1.0,) * d, L=12, weight_var=WEIGHT_VAR)
-    watched = Probes(task, probes, (12,))
-    common = {"d": d, "layer_norm": False}
+    watched, common = OnProbes(Probes(task, probes, (12,))), {"d": d, "layer_norm": False}
     groups = [
-        _spec(name, DeepAttention, common | kwargs, _runs(seeds, (1e-3,)), watched) for name, kwargs in VARIANTS.items()
+        _group(name, DeepAttention, common | kwargs, _runs(seeds, (1e-3,)), watched)
+        for name, kwargs in VARIANTS.items()
     ]
     for name in ("baseline", "depth"):
-        for label, optimiser, rates in (("adam", Adam(), adam), ("sgd", Sgd(), sgd)):
-            if rates:
-                runs, kwargs = _runs(grid_seeds, rates), common | VARIANTS[name]
-                may_diverge = label == "sgd"  # the larger of its rates is at the edge
-                groups.append(_spec(f"{name}-{label}", DeepAttention, kwargs, runs, watched, optimiser, may_diverge))
+        kwargs = common | VARIANTS[name]
+        groups.append(_group(f"{name}-adam", DeepAttention, kwargs, _runs(grid_seeds, adam), watched))
+        runs = _runs(grid_seeds, sgd)  # the larger rate is at the edge
+        groups.append(_group(f"{name}-sgd", DeepAttention, kwargs, runs, watched, optimiser=Sgd(), may_diverge=True))
     return _study(f"ablation_d{d}", task, groups, steps, 32, record)
 
 
@@ -343,26 +300,20 @@ def studies(profile: str) -> dict[str, Study]:
     """All studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
         every = [
-            masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 32, 4096, (24,)),
-            more_masks(3000, 20, 80, 32, 4096),
+            *masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 32, 4096, (20, 80)),
             alignment(20_000, 20, (1e-3, 3e-4, 1e-4, 5e-5), 4096, (24, 100, 250, *range(500, 20_001, 500))),
             *(ablation(d, 2000, 20, 6, (3e-4, 3e-3), (3e-2, 1e-1), 2048, ABLATION_STEPS) for d in (4, 8, 16)),
-            guided("guided", 4000, _runs(20, (1e-3,)) + _runs(10, (3e-3,)), 2048, GUIDED_STEPS),
-            guided("guided_fresh", 4000, _runs(10, (1e-3,)), 2048, GUIDED_STEPS, fresh=True),
-            guided("guided_v295", 4000, _runs(10, (1e-3,)), 2048, GUIDED_STEPS, weight_var=IMPLIED_VAR),
+            *guided(4000, _runs(20, (1e-3,)) + _runs(10, (3e-3,)), _runs(10, (1e-3,)), 2048, GUIDED_STEPS),
             diversity(False, 5000, 20, (1e-3, 3e-3), 8192, (24, 3000)),
             diversity(True, 3000, 20, (1e-3, 3e-3), 8192, (24,)),
             balanced(3000, 20, (1e-3, 3e-3), 8192, (24,)),
         ]
     else:
         every = [
-            masks(32, 3, (1e-3,), (1e-3,), 4, 64, (24,)),
-            more_masks(32, 3, 3, 4, 64),
+            *masks(32, 3, (1e-3,), (1e-3,), 4, 64, (3, 3)),
             alignment(80, 3, (1e-3, 3e-4), 256, (20, 24, 40, 60)),
             *(ablation(d, 24, 3, 1, (3e-3,), (1e-1,), 128, (6, 12)) for d in (4, 8, 16)),
-            guided("guided", 24, _runs(3, (3e-3,)), 128, (8, 16)),
-            guided("guided_fresh", 24, _runs(3, (3e-3,)), 128, (8, 16), fresh=True),
-            guided("guided_v295", 24, _runs(3, (3e-3,)), 128, (8, 16), weight_var=IMPLIED_VAR),
+            *guided(24, _runs(3, (3e-3,)), _runs(3, (3e-3,)), 128, (8, 16)),
             diversity(False, 40, 3, (3e-3,), 256, (20,)),
             diversity(True, 40, 3, (1e-3,), 256, (20,)),
             balanced(40, 3, (3e-3,), 256, (20,)),
