@@ -49,7 +49,7 @@ from iclbook.papers.agarwal2025 import (
     toy_runs,
     wind_tunnel,
 )
-from iclbook.papers.agarwal2025.runs import PAPER_SEEDS
+from iclbook.papers.agarwal2025.runs import PAPER_SEEDS, SMALL_START
 from iclbook.tasks.sticky_chain import StickyChain
 
 style.use()
@@ -138,7 +138,8 @@ pairs = closed_forms_checked.dominant_query()
 record.all(
     closed_forms_checked.first_order()
     | closed_forms_checked.readings_of_updates()
-    | closed_forms_checked.printed_condition(pairs)
+    # where alpha_ij is at least ten times any other alpha_rj
+    | {"dominant/printed": float(pairs["error"][pairs["lead"] >= 10].max())}
 )
 closed_forms_checked.plot_dominant_query(pairs)
 style.show()
@@ -265,9 +266,13 @@ record.verdicts("fig5")
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
-figures_1_5.plot_one_step(figures_1_5.one_step(run, r, chosen["toy/rate"][0]))
+steepest = {
+    reading: figures_1_5.steepest_steps(runs[reading], rate, reading == "trained")
+    for reading, rate in zip(figures_1_5.READINGS, chosen["toy/rate"], strict=True)
+}
+figures_1_5.plot_one_step(steepest["frozen"], r)
 style.show(of=[swept])
-record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
+record.all(figures_1_5.one_step_values(steepest))
 
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.*
@@ -294,9 +299,7 @@ sliders.show_attention(few=not paper)
 # near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
 
 # %% tags=["hide-input"]
-code, text = (
-    StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer")
-)
+code = StickyChain("code", T=2000 if paper else 600)
 record.all(
     fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10)
 )
@@ -339,7 +342,7 @@ record.all(
     }
 )
 record("chain/seeds_text", len(em_text.seeds))
-small = table_1.arms(study["small_start"], stored["small_start"])
+small = table_1.gather(study, stored, "code", SMALL_START)
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
 table_1.plot_curves(em, sgd, table_1.bayes_losses(code, em.seeds).mean())
@@ -349,7 +352,7 @@ tables = {
     kind: table_1.table(*arms)
     for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
 }
-record.all(table_1.table_values(tables, text) | table_1.unit_values(tables["code"]))
+record.all(table_1.table_values(tables))
 record.all(
     table_1.curve_values(both, after=200 if paper else 40)
     | table_1.learned_values(em, sgd, code)
@@ -760,10 +763,9 @@ for routes, unroll in (
         ),
     ),
 ):
-    w, dw = section_9.derivative(
-        unroll, gates
-    )  # dw contracts numbers of the weights' shape with the derivative
-    exact, form = dw(b), section_9.advantage_form(w, b, dw)
+    # dw contracts numbers of the weights' shape with the derivative
+    w, dw = torch.func.vjp(unroll, gates)
+    (exact,), (form,) = dw(b), dw(-closed_forms.advantage(w, b))
     row, error = (
         float((w.sum(-1) - 1).abs().max()),
         float((form - exact).norm() / exact.norm()),

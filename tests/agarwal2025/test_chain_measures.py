@@ -31,10 +31,12 @@ def test_trials_are_decided_by_paired_differences():
     assert not holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
-def test_joined_counts_a_seed_once():
-    both = table_1.joined([curves(1.9, (1, 2)), curves(1.9, (2, 3))])
+def test_joined_keeps_the_seeds_apart():
+    both = table_1.joined(curves(1.9, (1, 2)), curves(1.9, (3,)))
     assert both.seeds == (1, 2, 3)
     assert both["nll"].shape == (11, 3)
+    with pytest.raises(AssertionError, match="a seed of two studies"):
+        table_1.joined(both, curves(1.9, (2,)))
 
 
 def test_weights_by_hand_are_near_the_floor():

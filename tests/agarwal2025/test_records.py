@@ -152,9 +152,9 @@ def test_a_value_left_out_is_attention_renormalised():
 def test_at_equal_loss_finds_the_record_and_the_share():
     """SGD that passes through the schedule's last state: no divergence there, none in attention; uniform predictions would be a share of one."""
     rng = np.random.default_rng(0)
-    end, sizes, chain = rng.normal(size=820) * 0.5, {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}, StickyChain(T=60)
-    em = figure_9.Followed(chain, 1, sizes, np.arange(2), np.stack([0 * end, end]))
-    sgd = figure_9.Followed(chain, 1, sizes, np.arange(3), np.stack([0 * end, end, 2 * end]))
+    end, chain = rng.normal(size=820) * 0.5, StickyChain(T=60)
+    em = figure_9.Followed(chain, 1, np.arange(2), chain_runs.unpack(np.stack([0 * end, end])))
+    sgd = figure_9.Followed(chain, 1, np.arange(3), chain_runs.unpack(np.stack([0 * end, end, 2 * end])))
     assert figure_9.at_equal_loss(em, sgd) == pytest.approx((0, 0), abs=1e-12)
-    flat = figure_9.Followed(chain, 1, sizes, np.arange(1), 0 * end[None])
+    flat = figure_9.Followed(chain, 1, np.arange(1), chain_runs.unpack(0 * end[None]))
     assert figure_9.at_equal_loss(em, flat)[0] == pytest.approx(1)

@@ -47,7 +47,7 @@ def test_blocked_step_survives_scores_beyond_the_safe_bound():
     target = torch.nn.functional.one_hot(torch.arange(200) % 8, 8).double()
     f = closed_forms.forward(x, closed_forms.Weights(*w, torch.zeros(8).double()), closed_forms.causal_mask(200))
     expected = -(f.logits.log_softmax(-1) * target).sum(-1).mean()
-    torch.testing.assert_close(causal.step(x, target, *w).loss, expected)
+    torch.testing.assert_close(causal.step(x, target, *w)[0], expected)
 
 
 def test_predictions_and_spread():
@@ -170,7 +170,7 @@ def test_alignment_is_ranked_against_random_directions():
     line[:, :, 0] = torch.tensor([1.0, 0.5])
     together, mixed = figures_1_5.ranks(moving(line), 400)
     assert together.min() == 1
-    assert figures_1_5.first_shares(moving(line)) == pytest.approx(np.ones(200))
+    assert figures_1_5.first_shares(figures_1_5.displacements(moving(line))) == pytest.approx(np.ones(200))
     angles = torch.from_numpy(rng.uniform(0, 2 * np.pi, 200))
     turned = torch.zeros(200, 2, 3).double()
     turned[:, :, 0] = torch.stack([angles.cos(), angles.sin()], -1)  # one line each, another one for each run

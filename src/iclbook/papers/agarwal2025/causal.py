@@ -13,24 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import closed_forms as closed
-from .closed_forms import Weights
+from .closed_forms import causal_mask
 
 #: Queries of a block: its scores stay in a core's cache.
 BLOCK = 128
 #: While no score can exceed this, subtracting a bound on it instead of the row's largest score cannot underflow, and saves a pass.
 SAFE = 40.0
-Pairs = tuple[Tensor, Tensor]
-
-
-class Step(NamedTuple):
-    """Mean loss ``()`` and its gradients."""
-
-    loss: Tensor
-    W_Q: Tensor
-    W_K: Tensor
-    W_V: Tensor
-    W_O: Tensor
 
 
 class Predictions(NamedTuple):
@@ -45,7 +33,7 @@ def _weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | None) 
     if shift is None:
         e = q[start:stop] @ k[:stop].T
         # before the largest is sought: a hidden key's score could push all others to zero
-        e[:, start:].masked_fill_(~closed.causal_mask(stop - start, e.device), -torch.inf)
+        e[:, start:].masked_fill_(~causal_mask(stop - start, e.device), -torch.inf)
         e -= e.amax(1, keepdim=True)
     else:
         e = torch.cat([q[start:stop], -shift[start:stop]], 1) @ _ones(k[:stop]).T
@@ -65,8 +53,8 @@ def _ones(a: Tensor) -> Tensor:
     return torch.cat([a, a.new_ones(len(a), 1)], 1)
 
 
-def step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> Step:
-    """Mean cross-entropy of a causal head (equation 9 over T) and its gradients, by equations 13, 16, 23 and 28 to 32.
+def step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> tuple[Tensor, ...]:
+    """Mean cross-entropy of a causal head (equation 9 over T) and its gradients in the four matrices, by equations 13, 16, 23 and 28 to 32.
 
     Args:
         x: inputs ``(T, d_x)``.
@@ -94,7 +82,7 @@ def step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: 
         torch.mm(ds, k[:stop], out=dq[start:stop])
         dk[:stop].addmm_(ds.T, q[start:stop])
         used[:stop].addmm_(e.T, against[:, :-1])  # sum_i alpha_ij error_i: equation 16 before W_O
-    return Step(total / T, dq.T @ x * scale, dk.T @ x, W_O.T @ (used.T @ x), used.T @ v)
+    return total / T, dq.T @ x * scale, dk.T @ x, W_O.T @ (used.T @ x), used.T @ v
 
 
 def predict(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> Predictions:
@@ -112,49 +100,3 @@ def predict(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> Pr
         spread[start:stop] = -torch.xlogy(alpha, alpha).sum(1) / visible.log()
     spread[0] = torch.nan
     return Predictions(logits, spread)
-
-
-class Pass(NamedTuple):
-    """Queries, keys and values ``(T, .)``, the gradients ``dq``, ``dk``, ``dv`` of the summed loss (equation 9) in them, column sums of attention ``usage (T,)``,
-    and at chosen pairs ``(n,)``: ``adv``, the advantage matrix of section 8.1, and ``ds``, the gradient in the score."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    dq: Tensor
-    dk: Tensor
-    dv: Tensor
-    usage: Tensor
-    adv: Tensor
-    ds: Tensor
-
-
-def causal_pass(x: Tensor, y: Tensor, w: Weights, at: Pairs | None = None) -> Pass:
-    """One pass over inputs ``x (T, d_x)`` with targets ``y (T,)``; ``at``: queries and visible keys of the chosen pairs, ``(n,)`` each."""
-    rows, columns = (torch.empty(0, dtype=torch.int64),) * 2 if at is None else at
-    q, k, v = x @ w.W_Q.mT, x @ w.W_K.mT, x @ w.W_V.mT
-    dq, dk, dv, usage = (torch.zeros_like(part) for part in (q, k, v, x[:, 0]))
-    adv, ds_at = x.new_empty(len(rows)), x.new_empty(len(rows))
-    for start in range(0, len(x), BLOCK):
-        stop = min(start + BLOCK, len(x))
-        here, seen = slice(start, stop), slice(stop)
-        visible = torch.arange(stop) <= torch.arange(start, stop)[:, None]
-        alpha, _, _, p = closed.attend(closed.scores(q[here], k[seen]), v[seen], w.W_O, w.b, visible)
-        u = closed.upstream(p, y[here], w.W_O)
-        a = -closed.advantage(alpha, closed.compatibility(u, v[seen]))
-        ds = alpha * a  # equation 23
-        dq[here] = closed.query_gradient(ds, k[seen])
-        dk[seen] += closed.key_gradient(ds, q[here])
-        dv[seen] += closed.value_gradient(alpha, u)
-        usage[seen] += alpha.sum(0)
-        chosen = (rows >= start) & (rows < stop)
-        place = rows[chosen] - start, columns[chosen]
-        adv[chosen], ds_at[chosen] = a[place], ds[place]
-    return Pass(q, k, v, dq, dk, dv, usage, adv, ds_at)
-
-
-def score_steps(found: Pass, x: Tensor, at: Pairs) -> Tensor:
-    """:func:`.closed_forms.score_step_of_weights` of a unit step at these pairs, ``(n,)``."""
-    i, j = at
-    of_q, of_k = (-x @ (x.mT @ d) for d in (found.dq, found.dk))
-    return ((of_q[i] * found.k[j]).sum(-1) + (found.q[i] * of_k[j]).sum(-1)) / found.q.shape[-1] ** 0.5

@@ -64,8 +64,8 @@ def forward(x: Tensor, w: Weights, mask: Tensor | None = None) -> Forward:
 
 
 def losses(logits: Tensor, y: Tensor) -> Tensor:
-    """``L_i = -log p_{i, y_i}`` ``(..., T)``; equation 9 is their sum."""
-    return -logits.log_softmax(-1).gather(-1, y[..., None])[..., 0]
+    """``L_i = -log p_{i, y_i}`` ``(..., T)`` from logits ``(..., T, C)``; equation 9 is their sum."""
+    return -logits.log_softmax(-1).gather(-1, y.expand(logits.shape[:-1])[..., None])[..., 0]
 
 
 # -- gradients, equations 10 to 32 ----------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -79,13 +79,10 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
 # -- Figure 1: one step ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OneStep:
-    """One step of one run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; vectors are ``(2,)``. ``dloss`` and ``dadvantage`` are
-    pairs: when ``v_j`` alone moves, and when all weights take the step. Of several runs, everything has a leading axis ``(R, ...)``."""
+class OneStep(NamedTuple):
+    """One step of every run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``: ``alpha`` ``(R,)``, vectors ``(R, 2)``, and ``dloss`` of
+    the query and ``dadvantage`` of the pair, ``(R, 2)``: when ``v_j`` alone moves, and when all weights take the step."""
 
-    i: np.ndarray
-    j: np.ndarray
     v: np.ndarray
     dv: np.ndarray
     u_bar: np.ndarray
@@ -97,16 +94,12 @@ class OneStep:
     dadvantage: np.ndarray
 
 
-def steepest(run: Ensemble, r: int) -> int:
-    """The step before the largest fall of the loss."""
-    return int(np.argmax(-np.diff(run.loss[:, r])))
-
-
-def steps_of(run: Ensemble, runs: Sequence[int], rate: float, bias: bool) -> OneStep:
-    """The steepest step of each of these runs, taken at this rate; ``bias``: whether the bias takes it too."""
-    every = [[p[r] for p in run.weights[steepest(run, r)]] for r in runs]
+def steepest_steps(run: Ensemble, rate: float, bias: bool) -> OneStep:
+    """The step before the largest fall of each run's loss, taken at this rate; ``bias``: whether the bias takes it too."""
+    steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
+    every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
     w = Weights(*map(torch.stack, zip(*every, strict=True)))
-    x, y = run.x[list(runs)], run.y[list(runs)]
+    x, y = run.x, run.y
     f = forward(x, w)
     u = upstream(f.p, y, w.W_O)
     a = advantage(f.alpha, compatibility(u, f.v))
@@ -126,23 +119,14 @@ def steps_of(run: Ensemble, runs: Sequence[int], rate: float, bias: bool) -> One
         for alpha, t, values in ((f.alpha, own_u, v), (h.alpha, later_u, h.v))
     ]
     changed = [(losses(o, y) - losses(f.logits, y))[at, i] for o in (logits, h.logits)]
-    found = (i, j, f.v[at, j], dv[at, j], (f.alpha.mT @ u)[at, j], u[at, i], f.g[at, i], (g - f.g)[at, i])
-    pairs = torch.stack(changed, -1), torch.stack(grown, -1)
-    return OneStep(*(t.numpy() for t in (*found, f.alpha[at, i, j], *pairs)))
+    found = (f.v[at, j], dv[at, j], (f.alpha.mT @ u)[at, j], u[at, i], f.g[at, i], (g - f.g)[at, i], f.alpha[at, i, j])
+    return OneStep(*(t.numpy() for t in (*found, torch.stack(changed, -1), torch.stack(grown, -1))))
 
 
-def one_step(run: Ensemble, r: int, rate: float, bias: bool = False) -> OneStep:
-    """:func:`steps_of` one run."""
-    return OneStep(*(part[0] for part in vars(steps_of(run, [r], rate, bias)).values()))
-
-
-def one_step_values(runs: Mapping[str, Ensemble], rates: Sequence[float]) -> dict[str, Estimate]:
+def one_step_values(steps: Mapping[str, OneStep]) -> dict[str, Estimate]:
     """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
     pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
-    frozen, trained = (
-        steps_of(run, range(run.loss.shape[1]), rate, reading == "trained")
-        for (reading, run), rate in zip(runs.items(), rates, strict=True)
-    )
+    frozen, trained = (steps[reading] for reading in READINGS)
     found = {"fig1/against": share((frozen.dv * frozen.u_i).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
         found[f"fig1/loss_{name}"] = share(step.dloss[:, column] < 0)
@@ -158,10 +142,11 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
     ax.annotate(label, ends.mean(0), (9, 0), textcoords="offset points", va="center", fontsize=9, color=colour)
 
 
-def plot_one_step(step: OneStep) -> Figure:
-    """Figure 1: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
+def plot_one_step(steps: OneStep, r: int) -> Figure:
+    """Figure 1 of one run: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
     one line and are drawn beside each other."""
     fig, axes = style.figure(2, aspect=0.85)
+    step = OneStep(*(part[r] for part in steps))
     _arrow(axes[0], step.v, style.PALETTE[0], "value $v_j$")
     _arrow(axes[0], step.g, style.PALETTE[6], "context $g_i$")
     _arrow(axes[0], step.u_i, style.PALETTE[3], "error $u_i$")
@@ -208,7 +193,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
             f"fig5/{reading}_shuffled": float(shuffled.mean()),
         }
         found["fig4/window"].append(float(np.median(window)))
-        found["fig5/pc1"].append(float(np.median(first_shares(run))))
+        found["fig5/pc1"].append(float(np.median(first_shares(displacements(run)))))
     return found
 
 
@@ -227,13 +212,9 @@ def displacements(run: Ensemble) -> np.ndarray:
     return (run.x @ (run.weights[-1].W_V - run.weights[0].W_V).mT).numpy()
 
 
-def first_shares(run: Ensemble) -> np.ndarray:
-    """Share of the first principal component in the values' displacements of every run ``(R,)``."""
-    return first_component(displacements(run))
-
-
-def first_component(moves: np.ndarray) -> np.ndarray:
-    """The same of displacements ``(..., T, 2)``: with these as complex numbers ``z_j``, the two eigenvalues of their Gram matrix differ by ``|sum z_j^2|``."""
+def first_shares(moves: np.ndarray) -> np.ndarray:
+    """Share of the first principal component in displacements ``(..., T, 2)``: with these as complex numbers ``z_j``, the two eigenvalues of their Gram matrix
+    differ by ``|sum z_j^2|``."""
     z = moves[..., 0] + 1j * moves[..., 1]
     return (1 + np.abs((z**2).sum(-1)) / (np.abs(z) ** 2).sum(-1)) / 2
 
@@ -250,7 +231,7 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)
     found = []
     for own in (moves, shuffled):
-        squares, aligned = (own**2).sum(-1), 2 * first_component(own) - 1  # (R, T), (R,)
+        squares, aligned = (own**2).sum(-1), 2 * first_shares(own) - 1  # (R, T), (R,)
         less = []
         for l2, own_share in zip(squares, aligned, strict=True):
             angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
@@ -310,7 +291,7 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
     ax.margins(0.12)
     ax.legend(fontsize=8)
-    shares = first_shares(run)
+    shares = first_shares(displacements(run))
     axes[1].hist(shares, np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
     top = axes[1].get_ylim()[1]
     for value, name, height in ((shares[r], "typical run", 0.6), (np.median(shares), "median", 0.8)):

@@ -116,11 +116,6 @@ def shown(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     return on_chain("shown", chain, (group,), steps, trajectories)
 
 
-def rivals(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
-    """The two rivals that five seeds do not decide: ten times the rate on another kind of matrix, for more seeds."""
-    return on_chain("rivals", chain, (_group("descent", SINGLE, seeds),), steps)
-
-
 def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
     """SGD up to the schedule's final loss, on each seed's sequence from its own initial weights and from another seed's, with weights kept."""
     own = _group("own", (ONWARD,), seeds, keep=MATRICES)
@@ -167,7 +162,8 @@ def chain_studies(profile: str) -> list[Study]:
             fair("fair_more", code, PAPER_SEEDS[2:], STEPS),
             pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
             pairs("chain_code_last", code, last, STEPS),
-            rivals(code, tuple(range(5)), STEPS),
+            # the two rivals that five seeds do not decide
+            on_chain("rivals", code, (_group("descent", SINGLE, range(5)),), STEPS),
             pairs("chain_text_last", text, last, STEPS),
             regularisation_study((*PAPER_SEEDS, *range(20)), 300, record=(20,)),
         ]
@@ -231,10 +227,9 @@ class OnProbes:
         """Errors on every probe; of a transformer also ``key_cosine_<set>`` ``(H,)`` and the geometry of its values."""
         found = model.measured_on(held_out)
         if isinstance(model, CausalTransformer):
-            ends = {"x": (0, self.symbols), "y": (self.symbols, 2 * self.symbols)} if self.symbols else {}
-            units = torch.eye(model.embed.shape[1]).to(model.embed)
-            for name, (low, high) in ends.items():
-                found[f"key_cosine_{name}"] = model.key_cosine(units[low:high])
+            if self.symbols:
+                x, y = torch.eye(2 * self.symbols).to(model.embed).chunk(2)
+                found |= {"key_cosine_x": model.key_cosine(x), "key_cosine_y": model.key_cosine(y)}
             if self.manifold:
                 found |= model.manifold(*held_out[self.manifold])
         return found
@@ -329,6 +324,7 @@ def tunnel_studies(profile: str) -> list[Study]:
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
-    """All studies of the paper at a profile, by name."""
-    trained = chain_studies(check_profile(profile)) + tunnel_studies(profile)
-    return {study.name: study for study in trained} | toy_runs.toy_computations(profile)
+    """All studies of the paper at a profile, by name, and the sweep of the toy."""
+    seeds = 800 if check_profile(profile) == "paper" else 30
+    toy = Computation("agarwal2025", "toy", toy_runs.sweep, ("frozen", "trained"), 0, seeds, 1e-6, twins=toy_runs.TWINS)
+    return {part.name: part for part in (*chain_studies(profile), *tunnel_studies(profile), toy)}

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from ... import random
-from ...project import check_profile
 from ...random import INIT, generator
 from ...tasks.random_targets import RandomTargets
-from ...training.computation import Computation
 from .closed_forms import Weights, every_gradient, forward
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
@@ -146,10 +144,3 @@ def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
             for name, values in ends(run).items():
                 found[name][:, a, b] = values
     return found
-
-
-def toy_computations(profile: str) -> dict[str, Computation]:
-    """The sweep of both readings at a profile."""
-    seeds = 800 if check_profile(profile) == "paper" else 30
-    swept = Computation("agarwal2025", "toy", sweep, ("frozen", "trained"), 0, seeds, 1e-6, twins=TWINS)
-    return {swept.name: swept}

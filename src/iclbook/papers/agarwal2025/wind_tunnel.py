@@ -15,12 +15,12 @@ from ...claims import printed
 from ...drawing import style
 from ...models.causal_transformer import shown
 from ...numbers import number
-from ...statistics import Estimate, ratio_error, standard_error
+from ...statistics import Estimate, ratio_error
 from ...store import Results
 from ...tasks.bijection_elimination import BijectionElimination
 from ...tasks.hmm_filtering import HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
-from .figure_9 import mean_left, way_left
+from .figure_9 import frame_values, way_left
 from .runs import probe, probe_numbers
 from .section_9 import random_cosine
 from .table_1 import paired
@@ -32,20 +32,14 @@ LOOKS = {
     "lstm": ("LSTM", style.PALETTE[3], "^"),
     "prefix_mlp": ("MLP on the prefix", style.PALETTE[1], "D"),
 }
-#: Sequences on which the answers of models that learn nothing are scored.
-SCORED = 12_000
 
 # -- answers that need no training ----------------------------------------------------------------------------------------
 
 
-def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of four answers that need no training.
-
-    Returns:
-        ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
-        answer of a model that reads the matrices and never looks back at observations, and ``turned`` the filter that takes the transition matrix the wrong
-        way round: memory that does not track.
-    """
+def hmm_answers(task: HmmFiltering, n: int) -> dict[str, np.ndarray]:
+    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of four answers that need no training: ``uniform`` ignores everything;
+    ``constant`` has the entropy that does best over all places; ``memoryless`` is ``p(s_t | o_t)``, the exact answer of a model that reads the matrices and never
+    looks back at observations; ``turned`` is the filter that takes the transition matrix the wrong way round: memory that does not track."""
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
     found = {
@@ -62,19 +56,15 @@ def prior_error(task: BijectionElimination) -> np.ndarray:
     return math.log2(task.symbols) - np.log2(task.symbols - np.arange(task.length))
 
 
-def lstm_baseline_records(n: int = SCORED) -> dict[str, object]:
+def lstm_baseline_records() -> dict[str, object]:
     """The answers of :func:`hmm_answers` at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
-    answers, says = hmm_answers(HmmFiltering(5, 5, 20), n), printed("agarwal2025")
-    means = {
-        name: [Estimate.mean(answers[name][:places].mean(0)) for places in (15, 20)]
-        for name in ("uniform", "memoryless")
-    }
-    memoryless_20 = means["memoryless"][1].value
+    answers, says = hmm_answers(HmmFiltering(5, 5, 20), 12_000), printed("agarwal2025")
+    means = {name: np.array([own[:15].mean(0), own.mean(0)]) for name, own in answers.items()}  # (2, n)
+    memoryless = means["memoryless"].mean(1)
     return {
-        "lstm_baseline/uniform": [mean.value for mean in means["uniform"]],
-        "lstm_baseline/uniform_se": [mean.error for mean in means["uniform"]],
-        "lstm_baseline/memoryless": [mean.value for mean in means["memoryless"]],
-        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / memoryless_20 for m in list(LOOKS)[:3]],
+        "lstm_baseline/uniform": Estimate.mean(means["uniform"]),
+        "lstm_baseline/memoryless": memoryless,
+        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / memoryless[1] for m in list(LOOKS)[:3]],
     }
 
 
@@ -122,8 +112,7 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
     for part in ("value", "output"):
         for name in ("pc1", "r"):
             seeds = [results[f"transformer/{name}_{part}"][-1] for results in (hmm, bijection)]
-            found[f"tunnel/{part}/{name}"] = [float(s.mean()) for s in seeds]
-            found[f"tunnel/{part}/{name}_se"] = [float(standard_error(s)) for s in seeds]
+            found[f"tunnel/{part}/{name}"] = Estimate.mean(np.array(seeds))
     return found | {
         "tunnel/hmm/turned_ratio": answers["turned"] / answers["memoryless"],
         "tunnel/hmm/lstm_over_transformer": found["tunnel/hmm/lstm"] / found["tunnel/hmm/transformer"],
@@ -138,8 +127,9 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/keys/trained": [float(c[-1].mean()) for c in keys],
         "tunnel/keys/initial": [float(c[0].mean()) for c in keys],
         "tunnel/keys/random": random_key_cosine(bijection),
-        "tunnel/keys/ratio": [float(c[-1].mean() / c[0].mean()) for c in keys],
-        "tunnel/keys/ratio_se": [ratio_error(c[-1], c[0]) for c in keys],
+        "tunnel/keys/ratio": Estimate(
+            [c[-1].mean() / c[0].mean() for c in keys], [ratio_error(c[-1], c[0]) for c in keys]
+        ),
     }
 
 
@@ -154,12 +144,9 @@ def unfurling_values(results: Results) -> dict[str, object]:
     """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
-    mean = {name: mean_left(left, steps) for name, left in unfurling_left(results).items()}
-    return {
-        "unfurling/left": [float(left.mean()) for left in mean.values()],
+    keys = "unfurling/left", "unfurling/before_values", "unfurling/before_error"
+    return frame_values(unfurling_left(results), steps, keys) | {
         "unfurling/entropy": paired(own["spread"][-1] - own["spread"][0]),
-        "unfurling/before_values": paired(mean["attention"] - mean["values"]),
-        "unfurling/before_error": paired(mean["attention"] - mean["error"]),
         "unfurling/late_r": paired(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
 
