@@ -51,7 +51,7 @@ def test_gradient_exponents():
 def test_way_left_and_its_mean():
     """A straight way has half of it left in the mean; one that is done at half time has a quarter."""
     steps, straight = np.array([0, 10, 20, 30, 40]), np.linspace(1, 0, 5)
-    left = figure_9.way_left(straight[:, None, None] * np.ones((5, 3, 2)))
+    left = figure_9.way_left(straight[:, None, None, None] * np.ones((5, 1, 3, 2)))[:, 0]
     assert left[2] == pytest.approx(0.5)
     early = np.maximum(1 - 2 * (1 - straight), 0)
     assert figure_9.mean_left(np.stack([left, early], 1), steps) == pytest.approx([0.5, 0.25])

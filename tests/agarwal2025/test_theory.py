@@ -146,15 +146,15 @@ def test_correct_logit_can_fall_along_minus_u():
 @pytest.mark.parametrize("bias", [False, True])
 def test_toy_step_is_plain_gradient_descent(bias):
     """On the four matrices, and on the bias of equation 7 only where it is trained; alone and at each run's own rate."""
-    run = toy_runs.train([0], 0.5, 0.1, 1, bias)
+    run = toy_runs.train([0], 0.5, 0.1, bias)
     w = closed_forms.Weights(*[p[0].clone().requires_grad_() for p in run.weights[0]])
     loss = torch.nn.functional.cross_entropy(closed_forms.forward(run.x[0], w).logits, run.y[0], reduction="sum")
     grads = torch.autograd.grad(loss, w)
     for name, g in zip(w._fields, grads, strict=True):
         step = 0.1 * g if bias or name != "b" else 0 * g
         assert relative(getattr(run.weights[1], name)[0], getattr(w, name).detach() - step) < 1e-12
-    many = toy_runs.at_rates([0, 1], 0.5, (0.03, 0.1), bias)[1]
-    np.testing.assert_allclose(many.loss[:2, 0], run.loss[:, 0], rtol=1e-12)
+    many = toy_runs.train([0, 1, 0, 1], 0.5, torch.tensor([0.03, 0.03, 0.1, 0.1]).double(), bias)
+    np.testing.assert_allclose(many.loss[:2, 2], run.loss[:2, 0], rtol=1e-12)
 
 
 def test_alignment_is_ranked_against_random_directions():

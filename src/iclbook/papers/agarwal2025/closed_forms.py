@@ -111,21 +111,6 @@ def score_gradient(alpha: Tensor, b: Tensor) -> Tensor:
     return -alpha * advantage(alpha, b)
 
 
-def query_gradient(ds: Tensor, k: Tensor) -> Tensor:
-    """``dL/dq_i = sum_k dL/ds_ik k_k / sqrt(d_k)`` (equations 24, 25 and 28)."""
-    return ds @ k / math.sqrt(k.shape[-1])
-
-
-def key_gradient(ds: Tensor, q: Tensor) -> Tensor:
-    """``dL/dk_j = sum_i dL/ds_ij q_i / sqrt(d_k)`` (equations 26, 27 and 28)."""
-    return ds.mT @ q / math.sqrt(q.shape[-1])
-
-
-def projection_gradient(d: Tensor, x: Tensor) -> Tensor:
-    """``sum_i d_i x_i^T`` for the gradients ``d`` of queries, keys or values (equations 29, 30 and 31)."""
-    return d.mT @ x
-
-
 def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
     """``dL/dW_V = U A X^T`` (equation 32) with the paper's columns as rows."""
     return u.mT @ alpha @ x
@@ -140,15 +125,16 @@ def every_gradient(
     derivative with the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing. ``known``: :func:`forward` of these.
     """
     f = forward(x, w, mask) if known is None else known
-    dl = logit_gradient(f.p, y)
-    u = dl @ w.W_O
+    scale = math.sqrt(f.q.shape[-1])
+    dl, u = logit_gradient(f.p, y), upstream(f.p, y, w.W_O)
     b = compatibility(u, f.v)
     ds = score_gradient(f.alpha, b)
-    dq, dk, dv = query_gradient(ds, f.k), key_gradient(ds, f.q), value_gradient(f.alpha, u)
-    found = {"logits": dl, "g": u, "v": dv, "alpha": b, "s": ds, "q": dq, "k": dk}
-    found["W_Q"], found["W_K"] = projection_gradient(dq, x), projection_gradient(dk, x)
+    dq = ds @ f.k / scale  # sum_k dL/ds_ik k_k / sqrt(d_k): equations 24, 25 and 28
+    dk = ds.mT @ f.q / scale  # sum_i dL/ds_ij q_i / sqrt(d_k): equations 26, 27 and 28
+    found = {"logits": dl, "g": u, "v": value_gradient(f.alpha, u), "alpha": b, "s": ds, "q": dq, "k": dk}
+    found["W_Q"], found["W_K"] = dq.mT @ x, dk.mT @ x  # sum_i dL/dq_i x_i^T and the like: equations 29 to 31
     found["W_V"] = value_projection_gradient(u, f.alpha, x)
-    found["W_O"], found["b"] = projection_gradient(dl, f.g), dl.sum(-2)
+    found["W_O"], found["b"] = dl.mT @ f.g, dl.sum(-2)
     return losses(f.logits, y), found
 
 
@@ -158,11 +144,6 @@ def every_gradient(
 def value_step(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     """``Delta v_j = -rate sum_i alpha_ij u_i`` for free values (equations 33 and 38)."""
     return -rate * value_gradient(alpha, u)
-
-
-def score_step(alpha: Tensor, b: Tensor, rate: float) -> Tensor:
-    """``Delta s_ij = -rate dL/ds_ij`` for free scores (equation 34)."""
-    return -rate * score_gradient(alpha, b)
 
 
 def context_change(alpha: Tensor, u: Tensor, rate: float) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
+from torch.func import jacrev, vmap
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -76,8 +77,7 @@ def autograd(case: Case) -> dict[str, Tensor]:
     x, y, w, mask = case
     w = Weights(*[p.clone().requires_grad_() for p in w])
     f = closed.forward(x, w, mask)
-    nodes = {"logits": f.logits, "g": f.g, "v": f.v, "alpha": f.alpha, "s": f.s, "q": f.q, "k": f.k}
-    nodes |= w._asdict()
+    nodes = {name: getattr(f, name) for name in ("logits", "g", "v", "alpha", "s", "q", "k")} | w._asdict()
     loss = torch.nn.functional.cross_entropy(f.logits, y, reduction="sum")
     return dict(zip(nodes, torch.autograd.grad(loss, list(nodes.values())), strict=True))
 
@@ -91,16 +91,13 @@ def gradient_error(index: int) -> float:
 
 def closed_forms(n: int = 240) -> dict[str, float]:
     """Equations 13 to 32 on ``n`` random cases, equation 18 by itself, and the evaluation by blocks of queries."""
-    jacobian = 0.0
-    for index in range(20):
-        s = random_case(index).x
-        truth = torch.stack([torch.autograd.functional.jacobian(lambda r: r.softmax(-1), row) for row in s])
-        jacobian = max(jacobian, relative(closed.softmax_jacobian(s.softmax(-1)), truth))
+    jacobian = vmap(jacrev(lambda row: row.softmax(-1)))
+    rows = [random_case(index).x for index in range(20)]
     shapes = {tuple(part.shape for part in (*random_case(i).w, random_case(i).x)) for i in range(n)}
     return {
         "eq/gradients": max(gradient_error(index) for index in range(n)),
         "eq/sizes": len(shapes),
-        "eq/jacobian": jacobian,
+        "eq/jacobian": max(relative(closed.softmax_jacobian(s.softmax(-1)), jacobian(s)) for s in rows),
         "eq/blocked": max(blocked_error(T, scale) for T in (5, 96, 97, 250) for scale in (0.1, 0.5, 0.8)),
     }
 
@@ -183,12 +180,7 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
         case = random_case(index)
         truth, (_, d) = autograd(case), closed.every_gradient(*case)
         f = closed.forward(case.x, case.w, case.mask)
-        printed = {
-            "v": closed.value_step(f.alpha, d["g"], 1.0),
-            "s": closed.score_step(f.alpha, d["alpha"], 1.0),
-            "q": -d["q"],
-            "k": -d["k"],
-        }
+        printed = {name: -d[name] for name in "vsqk"}  # equations 33 to 36 at a rate of 1
         free.append(max(relative(step, -truth[name]) for name, step in printed.items()))
         see = torch.ones_like(f.s, dtype=torch.bool) if case.mask is None else case.mask
         moved = closed.scores(printed["q"], f.k) + closed.scores(f.q, printed["k"])

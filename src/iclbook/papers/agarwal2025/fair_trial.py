@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ... import random
 from ...drawing import style
 from ...random import INIT, generator
-from ...statistics import Estimate, bootstrap_error, ratio_error
+from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
 from .causal import predict, step
@@ -109,7 +109,7 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
         "fair/seeds": [len(difference) for difference in ahead.values()],
         "fair/by_heart": [float(others[n][kind][-1].mean()) for n in BY_HEART for kind in ("nll", "held_out")],
         "fair/flow_law": [float(p / last) for p in pace],
-        "fair/equal_rate": Estimate(float(last / steps.mean()), ratio_error(np.full(len(steps), last), steps)),
+        "fair/equal_rate": Estimate.ratio(np.full(len(steps), last), steps),
         "manual/below_sgd": paired(turns["nll"][-1] - level),
         "manual/matched": sooner,
         "manual/difference": float((turns["nll"][-1] - em["nll"][-1]).mean()),

@@ -215,9 +215,9 @@ def attention_rows(run: Followed) -> np.ndarray:
 
 
 def way_left(states: np.ndarray) -> np.ndarray:
-    """Distance to the last state over that of the first, ``(records,)``, of states ``(records, ..., d)``: mean 1-norm of the rows."""
+    """Distance to the last state over that of the first, ``(records, R)``, of states ``(records, R, ..., d)``: mean 1-norm of the rows."""
     gap = np.abs(states - states[-1]).sum(-1)
-    gap = gap.reshape(len(gap), -1).mean(1)
+    gap = gap.reshape(*gap.shape[:2], -1).mean(2)
     return gap / gap[0]
 
 
@@ -229,9 +229,9 @@ def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
     """Way left ``(records, R)`` of attention, of the values and of the held-out loss above its floor, ``gap (records, R)``."""
     return {
-        "attention": np.stack([way_left(attention_rows(run)) for run in runs], 1),
-        "values": np.stack([way_left(value_paths(run.chain, run.seed, run.w)) for run in runs], 1),
-        "error": np.stack([way_left(own[:, None]) for own in gap.T], 1),
+        "attention": way_left(np.stack([attention_rows(run) for run in runs], 1)),
+        "values": way_left(np.stack([value_paths(run.chain, run.seed, run.w) for run in runs], 1)),
+        "error": way_left(gap[..., None]),
     }
 
 

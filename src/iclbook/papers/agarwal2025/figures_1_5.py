@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -79,23 +78,14 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
 # -- Figure 1: one step ---------------------------------------------------------------------------------------------------
 
 
-class OneStep(NamedTuple):
-    """One step of every run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``: ``alpha`` ``(R,)``, vectors ``(R, 2)``, and ``dloss`` of
-    the query and ``dadvantage`` of the pair, ``(R, 2)``: when ``v_j`` alone moves, and when all weights take the step."""
+def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarray]:
+    """The step before the largest fall of each run's loss, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; taken at this rate, with
+    ``bias`` by the bias, too.
 
-    v: np.ndarray
-    dv: np.ndarray
-    u_bar: np.ndarray
-    u_i: np.ndarray
-    g: np.ndarray
-    dg: np.ndarray
-    alpha: np.ndarray
-    dloss: np.ndarray
-    dadvantage: np.ndarray
-
-
-def steepest_steps(run: Ensemble, rate: float, bias: bool) -> OneStep:
-    """The step before the largest fall of each run's loss, taken at this rate; ``bias``: whether the bias takes it too."""
+    Returns:
+        ``alpha`` ``(R,)``; ``v``, ``dv``, ``u_bar`` of the value, ``u_i``, ``g``, ``dg`` of the query, ``(R, 2)``; ``dloss`` of the query and ``dadvantage`` of the
+        pair, ``(R, 2)``: when ``v_j`` alone moves, and when all weights take the step.
+    """
     steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
     every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
     w = Weights(*map(torch.stack, zip(*every, strict=True)))
@@ -110,27 +100,36 @@ def steepest_steps(run: Ensemble, rate: float, bias: bool) -> OneStep:
     v[at, j] += dv[at, j]
     g = f.alpha @ v
     logits = g @ w.W_O.mT + w.b[:, None]
-    own_u = upstream(logits.softmax(-1), y, w.W_O)
     later = descend(w, every_gradient(x, y, w)[1], rate, bias)
     h = forward(x, later)
-    later_u = upstream(h.p, y, later.W_O)
+    after = (f.alpha, v, logits, w.W_O), (h.alpha, h.v, h.logits, later.W_O)
+    changed = [(losses(logits, y) - losses(f.logits, y))[at, i] for _, _, logits, _ in after]
     grown = [
-        (advantage(alpha, compatibility(t, values)) - a)[at, i, j]
-        for alpha, t, values in ((f.alpha, own_u, v), (h.alpha, later_u, h.v))
+        (advantage(alpha, compatibility(upstream(logits.softmax(-1), y, W_O), v)) - a)[at, i, j]
+        for alpha, v, logits, W_O in after
     ]
-    changed = [(losses(o, y) - losses(f.logits, y))[at, i] for o in (logits, h.logits)]
-    found = (f.v[at, j], dv[at, j], (f.alpha.mT @ u)[at, j], u[at, i], f.g[at, i], (g - f.g)[at, i], f.alpha[at, i, j])
-    return OneStep(*(t.numpy() for t in (*found, torch.stack(changed, -1), torch.stack(grown, -1))))
+    found = {
+        "alpha": f.alpha[at, i, j],
+        "v": f.v[at, j],
+        "dv": dv[at, j],
+        "u_bar": (f.alpha.mT @ u)[at, j],
+        "u_i": u[at, i],
+        "g": f.g[at, i],
+        "dg": (g - f.g)[at, i],
+        "dloss": torch.stack(changed, -1),
+        "dadvantage": torch.stack(grown, -1),
+    }
+    return {name: part.numpy() for name, part in found.items()}
 
 
-def one_step_values(steps: Mapping[str, OneStep]) -> dict[str, Estimate]:
+def one_step_values(steps: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Estimate]:
     """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
     pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
     frozen, trained = (steps[reading] for reading in READINGS)
-    found = {"fig1/against": share((frozen.dv * frozen.u_i).sum(-1) < 0)}
+    found = {"fig1/against": share((frozen["dv"] * frozen["u_i"]).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
-        found[f"fig1/loss_{name}"] = share(step.dloss[:, column] < 0)
-        found[f"fig1/reinforced_{name}"] = share(step.dadvantage[:, column] > 0)
+        found[f"fig1/loss_{name}"] = share(step["dloss"][:, column] < 0)
+        found[f"fig1/reinforced_{name}"] = share(step["dadvantage"][:, column] > 0)
     return found
 
 
@@ -142,21 +141,21 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
     ax.annotate(label, ends.mean(0), (9, 0), textcoords="offset points", va="center", fontsize=9, color=colour)
 
 
-def plot_one_step(steps: OneStep, r: int) -> Figure:
+def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
     """Figure 1 of one run: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
     one line and are drawn beside each other."""
     fig, axes = style.figure(2, aspect=0.85)
-    step = OneStep(*(part[r] for part in steps))
-    _arrow(axes[0], step.v, style.PALETTE[0], "value $v_j$")
-    _arrow(axes[0], step.g, style.PALETTE[6], "context $g_i$")
-    _arrow(axes[0], step.u_i, style.PALETTE[3], "error $u_i$")
+    step = {name: part[r] for name, part in steps.items()}
+    _arrow(axes[0], step["v"], style.PALETTE[0], "value $v_j$")
+    _arrow(axes[0], step["g"], style.PALETTE[6], "context $g_i$")
+    _arrow(axes[0], step["u_i"], style.PALETTE[3], "error $u_i$")
     axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
-    scale = np.linalg.norm(step.u_bar) / np.linalg.norm(step.dv)
-    _arrow(axes[1], step.u_bar, style.PALETTE[2], r"signal $\bar u_j$")
-    aside = 0.12 * step.u_bar[::-1] * (1, -1)
-    _arrow(axes[1], step.dv * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
-    _arrow(axes[1], step.dg * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
-    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step.alpha:.2f}", xlabel="value coordinate 1")
+    scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
+    _arrow(axes[1], step["u_bar"], style.PALETTE[2], r"signal $\bar u_j$")
+    aside = 0.12 * step["u_bar"][::-1] * (1, -1)
+    _arrow(axes[1], step["dv"] * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
+    _arrow(axes[1], step["dg"] * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
+    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}", xlabel="value coordinate 1")
     for ax in axes:
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.15)
@@ -301,18 +300,19 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     return fig
 
 
-def plot_attention_at(run: Ensemble, r: int, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
-    """Attention and loss at one step of one toy run, for the slider; thin: its loss from every initial scale."""
+def plot_attention_at(run: Ensemble, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
+    """Attention and loss at one step of a single toy run, for the slider; thin: its loss from every initial scale."""
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
-    _attention(axes[0], run, r, step, f"attention, step {step}")
+    _attention(axes[0], run, 0, step, f"attention, step {step}")
     ax = axes[1]
     for height, (other, loss) in enumerate(others.items(), start=1):
         colour = style.COLOURS["measured" if other == scale else "dummy"]
         ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
         at = int(np.argmin(np.abs(loss - height)))
         ax.annotate(f"{other:g}", (at, height), xytext=(3, 3), textcoords="offset points", fontsize=8, color=colour)
-    ax.plot(run.loss[:, r], color=style.COLOURS["dummy"], lw=1)
-    ax.plot(run.loss[: step + 1, r], color=style.COLOURS["measured"], lw=2.2)
-    ax.plot(step, run.loss[step, r], "o", color=style.COLOURS["measured"], ms=7)
+    own = run.loss[:, 0]
+    ax.plot(own, color=style.COLOURS["dummy"], lw=1)
+    ax.plot(own[: step + 1], color=style.COLOURS["measured"], lw=2.2)
+    ax.plot(step, own[step], "o", color=style.COLOURS["measured"], ms=7)
     ax.set(xlabel="step", ylabel="summed loss (nats)", ylim=(0, 9), title=f"initial scale {scale:g}")
     return fig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -104,16 +104,14 @@ def plot_race(race: Race, ratio: float, stay: float) -> Figure:
 def show_attention(few: bool) -> None:
     """Attention of a toy run by initial scale and training step; ``few`` draws the ends of each slider only."""
     steps, scales = ((0, 100), (0.1, 1.0)) if few else ((0, 20, 40, 60, 80, 100), (0.1, 0.3, 0.6, 1.0))
-    runs: dict[float, toy_runs.Ensemble] = {}
 
+    @cache
     def run(scale: float) -> toy_runs.Ensemble:
-        if scale not in runs:
-            runs[scale] = toy_runs.train(range(12), scale, 0.1)
-        return runs[scale]
+        return toy_runs.train([5], scale, 0.1)
 
     def frame(scale: float, step: float) -> Figure:
-        others = {other: run(other).loss[:, 5] for other in scales}
-        return plot_attention_at(run(scale), 5, round(step), scale, others)
+        others = {other: run(other).loss[:, 0] for other in scales}
+        return plot_attention_at(run(scale), round(step), scale, others)
 
     show(
         frame,

@@ -17,7 +17,7 @@ from ... import claims
 from ...draw import numpy_rng
 from ...drawing import style
 from ...drawing.figure_data import Table
-from ...statistics import Estimate, prediction, ratio_error, share_error, widened_error
+from ...statistics import Estimate, prediction, share_error, widened_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
 from ...training import FullBatch
@@ -141,20 +141,27 @@ def printed_table() -> dict[str, tuple[float, float]]:
 
 def table(em: Curves, sgd: Curves) -> dict[str, Any]:
     """Table 1's numbers over all seeds, each with its standard deviation ``_sd`` and the half-width ``_width`` of the interval in which a mean of the paper's
-    five seeds is expected; the paired difference of final loss; and the printed standard deviations over ours with the bounds of their ratio (:func:`spreads`)."""
-    steps, five = steps_to(em, sgd["nll"][-1]), int(claims.printed("agarwal2025")["table1/seeds"])
+    five seeds is expected; the paired difference of final loss; and ``spreads``, printed standard deviations over ours, with the bounds between which such
+    ratios of five seeds to ours are expected together in 95 of 100 repetitions (F test of normal samples)."""
+    printed, five = printed_table(), int(claims.printed("agarwal2025")["table1/seeds"])
+    steps, difference = steps_to(em, sgd["nll"][-1]), em["nll"][-1] - sgd["nll"][-1]
     ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}
-    whole = np.full(len(steps), sgd.steps[-1])
-    found: dict[str, Any] = {
-        "speedup": Estimate(float(sgd.steps[-1] / steps.mean()), ratio_error(whole, steps)),
-        "difference": paired(em["nll"][-1] - sgd["nll"][-1]),
-    }
+    found: dict[str, Any] = {}
     for name, values in (ends | {"steps": steps}).items():
         expected = prediction(values, five)
         found[name] = expected.mean
         found[f"{name}_sd"], found[f"{name}_width"] = float(values.std(ddof=1)), expected.high - expected.mean
-    found["p_share"] = p_share(em["nll"][-1] - sgd["nll"][-1], five)
-    return found | spreads(found, list(ends), five, len(em.seeds)) | {"seeds": len(em.seeds)}
+    tail = 0.025 / len(ends)  # Bonferroni: all of them together are inside in 95 of 100 repetitions
+    low, high = stats.f.ppf((tail, 1 - tail), five - 1, len(em.seeds) - 1) ** 0.5
+    return found | {
+        "speedup": Estimate.ratio(np.full(len(steps), sgd.steps[-1]), steps),
+        "difference": paired(difference),
+        "p_share": p_share(difference, five),
+        "spreads": [printed[name][1] / found[f"{name}_sd"] for name in ends],
+        "spread_low": float(low),
+        "spread_high": float(high),
+        "seeds": len(em.seeds),
+    }
 
 
 def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
@@ -164,15 +171,6 @@ def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
     share = float((stats.ttest_1samp(drawn, 0, axis=1).pvalue <= claims.printed("agarwal2025")["table1/p"]).mean())
     apart = max(1, len(differences) // five)
     return Estimate(share, share_error(round(share * apart), apart))
-
-
-def spreads(found: Mapping[str, Any], names: list[str], five: int, seeds: int) -> dict[str, Any]:
-    """Printed standard deviations over ours, in the order of ``names``, and between which bounds such ratios of ``five`` seeds to ours are expected together
-    in 95 of 100 repetitions (F test of normal samples)."""
-    tail = 0.025 / len(names)  # Bonferroni: all of them together are inside in 95 of 100 repetitions
-    low, high = stats.f.ppf((tail, 1 - tail), five - 1, seeds - 1) ** 0.5
-    ratios = [printed_table()[name][1] / found[f"{name}_sd"] for name in names]
-    return {"spreads": ratios, "spread_low": float(low), "spread_high": float(high)}
 
 
 def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -242,17 +240,16 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
     """Figures 6 to 8 side by side: mean and range over seeds; the printed ends as diamonds with their standard deviations."""
     fig, axes = style.figure(3, height=3.0)
     titles = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (nats)"}
+    printed, look = printed_table(), {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
     for ax, (metric, title) in zip(axes, titles.items(), strict=True):
         for arm, curve in (("em", em), ("sgd", sgd)):
             values, colour = curve[METRICS[metric]], COLOUR[arm]
             ax.fill_between(curve.steps, values.min(1), values.max(1), color=colour, alpha=0.18, lw=0)
             ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm], label=NAME[arm])
-            look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
-            ax.errorbar(curve.steps[-1] * 1.03, *printed_table()[f"{metric}_{arm}"], **look)
+            ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
         ax.set(xlabel="step", title=title)
-    steps, sd = printed_table()["steps"]  # of the schedule to SGD's printed loss
-    look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
-    axes[0].errorbar(steps, printed_table()["loss_sgd"][0], xerr=sd, **look)
+    steps, sd = printed["steps"]  # of the schedule to SGD's printed loss
+    axes[0].errorbar(steps, printed["loss_sgd"][0], xerr=sd, **look)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)

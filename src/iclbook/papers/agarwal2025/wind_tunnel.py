@@ -83,15 +83,15 @@ def late_gain(results: Results, model: str) -> float:
     return float(curve[start] / curve[-1] - 1)
 
 
-def key_cosines(bijection: Results, which: str) -> np.ndarray:
-    """Mean over heads of the mean absolute cosine between the first layer's keys of different symbols ``x`` or ``y``: ``(T, R)``."""
-    return bijection[f"transformer/key_cosine_{which}"].mean(-1)
+def key_cosines(bijection: Results) -> np.ndarray:
+    """Mean over heads of the mean absolute cosine between the first layer's keys of different symbols x and y: ``(2, T, R)``."""
+    return np.stack([bijection[f"transformer/key_cosine_{which}"].mean(-1) for which in "xy"])
 
 
-def random_key_cosine(bijection: Results) -> float:
+def random_key_cosine(study: Study) -> float:
     """The same for random vectors as wide as a head."""
-    (group,) = [g for g in bijection.provenance["config"]["groups"] if g["name"] == "transformer"]
-    return random_cosine(dict(group["kwargs"])["width"] // bijection["transformer/key_cosine_x"].shape[-1])
+    (transformer,) = (group.build() for group in study.groups if group.name == "transformer")
+    return random_cosine(transformer.width // transformer.n_heads)
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
@@ -107,8 +107,8 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         found[f"tunnel/hmm/{model}_ratio"] = paired(error(hmm, model) / answers["memoryless"])
     for model in ("lstm", "prefix_mlp"):
         found[f"tunnel/bijection/{model}_ratio"] = paired(error(bijection, model) / prior)
-    by_name = {g.name: g.model(**dict(g.kwargs)) for g in studies["tunnel_hmm"].groups}
-    keys = [key_cosines(bijection, which) for which in "xy"]
+    built = {group.name: group.build() for group in studies["tunnel_hmm"].groups}
+    before, after = (key_cosines(bijection)[:, record] for record in (0, -1))  # (2, R)
     for part in ("value", "output"):
         for name in ("pc1", "r"):
             seeds = [results[f"transformer/{name}_{part}"][-1] for results in (hmm, bijection)]
@@ -121,23 +121,24 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
-        "tunnel/parameters": [sum(p.numel() for p in by_name[model].parameters()) for model in LOOKS],
+        "tunnel/parameters": [sum(p.numel() for p in built[model].parameters()) for model in LOOKS],
         "tunnel/minutes": sum(results.provenance["seconds"] for results in (hmm, bijection)) / 60,
         # the same model before training has keys of the same dimension, of the same inputs
-        "tunnel/keys/trained": [float(c[-1].mean()) for c in keys],
-        "tunnel/keys/initial": [float(c[0].mean()) for c in keys],
-        "tunnel/keys/random": random_key_cosine(bijection),
-        "tunnel/keys/ratio": Estimate(
-            [c[-1].mean() / c[0].mean() for c in keys], [ratio_error(c[-1], c[0]) for c in keys]
-        ),
+        "tunnel/keys/trained": after.mean(1),
+        "tunnel/keys/initial": before.mean(1),
+        "tunnel/keys/random": random_key_cosine(studies["tunnel_bijection"]),
+        "tunnel/keys/ratio": Estimate(after.mean(1) / before.mean(1), list(map(ratio_error, after, before))),
     }
 
 
 def unfurling_left(results: Results) -> dict[str, np.ndarray]:
     """Way left ``(records, R)`` of the last layer's maps and values (by their sketches) and of the error."""
     own = results.group("transformer")
-    names = {"attention": own["maps"], "values": own["values"], "error": own["error"][..., None]}
-    return {name: np.stack([way_left(run) for run in states.swapaxes(0, 1)], 1) for name, states in names.items()}
+    return {
+        "attention": way_left(own["maps"]),
+        "values": way_left(own["values"]),
+        "error": way_left(own["error"][..., None]),
+    }
 
 
 def unfurling_values(results: Results) -> dict[str, object]:
@@ -214,13 +215,13 @@ def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
 def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
     """Keys of the transformer on the bijection, and its last layer's attention-weighted values on both tasks (first seed)."""
     fig, axes = style.figure(3, height=2.9, width_ratios=(0.8, 1, 1))
-    ax, bijection = axes[0], results["tunnel_bijection"]
-    for which, shift, colour, marker in (("x", -0.15, 0, "o"), ("y", 0.15, 3, "^")):
-        cosine, look = key_cosines(bijection, which), {"ms": 4, "color": style.PALETTE[colour]}  # (T, R)
+    ax, cosines = axes[0], key_cosines(results["tunnel_bijection"])
+    for cosine, which, shift, colour, marker in zip(cosines, "xy", (-0.15, 0.15), (0, 3), "o^", strict=True):
+        look = {"ms": 4, "color": style.PALETTE[colour]}
         spread = shift + np.linspace(-0.09, 0.09, cosine.shape[1])
         ax.plot(spread, cosine[0], marker, label=f"keys of ${which}$", **look)
         ax.plot(1 + spread, cosine[-1], marker, **look)
-    random = random_key_cosine(bijection)
+    random = random_key_cosine(studies["tunnel_bijection"])
     ax.axhline(random, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="random vectors")
     ax.axhspan(0.05, 0.06, color=style.COLOURS["paper"], lw=0, alpha=0.7, label="printed")
     ax.set_xticks([0, 1], ["untrained", "trained"])
