@@ -32,7 +32,6 @@ import torch
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers.agarwal2025 import (
-    causal,
     chain_runs,
     closed_forms,
     closed_forms_checked,
@@ -94,7 +93,7 @@ start = [
     0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(i))
     for i, shape in enumerate([(10, 20), (10, 20), (15, 20), (8, 15)])
 ]
-closed = causal.step(
+closed = closed_forms.causal_step(
     chain.x, one_hot(chain.y, 8).float(), *start
 )  # equations 13, 16, 23 and 28 to 32
 

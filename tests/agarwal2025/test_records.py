@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import causal, chain_runs, closed_forms, figure_9, section_8, table_1, toy_runs
+from iclbook.papers.agarwal2025 import chain_runs, closed_forms, figure_9, section_8, table_1, toy_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import random_case
 from iclbook.papers.agarwal2025.table_1 import Curves
@@ -65,7 +65,7 @@ def test_held_out_loss_is_scored_on_the_second_sequence():
 def test_spread_is_no_number_at_the_first_position_and_left_out_of_the_mean():
     """The first query sees one key: its entropy over the largest possible is 0 / 0. Uniform attention has a spread of 1 everywhere else."""
     zero = torch.zeros(10, 20)
-    spread = causal.predict(torch.ones(5, 20), zero, zero, torch.zeros(15, 20), torch.zeros(8, 15)).spread
+    spread = closed_forms.causal_predict(torch.ones(5, 20), zero, zero, torch.zeros(15, 20), torch.zeros(8, 15)).spread
     assert spread[0].isnan()
     assert spread[1:].tolist() == pytest.approx([1] * 4)
     assert observed([0.0, 1.0], [[0] * 5, [0] * 5])["spread"].tolist() == pytest.approx([1, 1])

@@ -8,7 +8,7 @@ import torch
 from ledgers import holds
 
 from iclbook.models.single_head import SingleHead
-from iclbook.papers.agarwal2025 import causal, closed_forms, closed_forms_checked, figures_1_5, sentences, toy_runs
+from iclbook.papers.agarwal2025 import closed_forms, closed_forms_checked, figures_1_5, sentences, toy_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import Case, random_case, relative
 
 # -- gradients ------------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def test_blocked_step_survives_scores_beyond_the_safe_bound():
     target = torch.nn.functional.one_hot(torch.arange(200) % 8, 8).double()
     f = closed_forms.forward(x, closed_forms.Weights(*w, torch.zeros(8).double()), closed_forms.causal_mask(200))
     expected = -(f.logits.log_softmax(-1) * target).sum(-1).mean()
-    torch.testing.assert_close(causal.step(x, target, *w)[0], expected)
+    torch.testing.assert_close(closed_forms.causal_step(x, target, *w)[0], expected)
 
 
 def test_predictions_and_spread():
@@ -56,7 +56,7 @@ def test_predictions_and_spread():
     model = SingleHead().double()
     model.initialise(gen, 0.3)
     with torch.no_grad():
-        seen = causal.predict(x, model.W_Q, model.W_K, model.W_V, model.W_O)
+        seen = closed_forms.causal_predict(x, model.W_Q, model.W_K, model.W_V, model.W_O)
         alpha = model.attention(x)
         torch.testing.assert_close(seen.logits, model(x))
         entropy = -torch.xlogy(alpha, alpha).sum(1)[1:] / torch.arange(2, 151).double().log()
@@ -110,7 +110,7 @@ def test_mutation_missing_baseline(monkeypatch):
 
 
 def test_mutation_wrong_mask(monkeypatch):
-    right = causal._weights
+    right = closed_forms._block_weights
 
     def shifted(q, k, start, stop, shift):
         """Lets each query see one key of its future."""
@@ -120,7 +120,7 @@ def test_mutation_wrong_mask(monkeypatch):
         e[rows, start + rows + 1] = open_[rows, start + rows + 1]
         return e
 
-    monkeypatch.setattr(causal, "_weights", shifted)
+    monkeypatch.setattr(closed_forms, "_block_weights", shifted)
     assert not holds("agarwal2025/eq13-32", "eq/blocked", closed_forms_checked.blocked_error(97, 0.3))
 
 

@@ -20,8 +20,7 @@ from ...tasks.sticky_chain import Sequence as SymbolSequence
 from ...tasks.sticky_chain import StickyChain
 from ...training import Group, History, Run
 from ...training.study import Study
-from .causal import predict, step
-from .closed_forms import Weights
+from .closed_forms import Weights, causal_predict, causal_step
 
 #: Trained matrices of section 7.2 in the order of the recorded gradient norms, with their shapes.
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
@@ -102,8 +101,8 @@ def mean_cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def closed_gradient(params: dict[str, Tensor], batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
-    """Gradients and loss of one run by :func:`.causal.step`."""
-    loss, *slopes = step(batch.context[0], batch.target[0], *(params[name] for name in MATRICES))
+    """Gradients and loss of one run by :func:`.closed_forms.causal_step`."""
+    loss, *slopes = causal_step(batch.context[0], batch.target[0], *(params[name] for name in MATRICES))
     return dict(zip(MATRICES, slopes, strict=True)), loss
 
 
@@ -125,9 +124,9 @@ class OnSequences:
         for r, run in enumerate(ensemble.runs):
             own = [params[name][r] for name in MATRICES]
             (x, x_new), (y, y_new) = seen.context[r], seen.target[r].argmax(-1)
-            logits, spread = predict(x, *own)
+            logits, spread = causal_predict(x, *own)
             logs = logits.log_softmax(-1)
-            fresh = predict(x_new, *own).logits.log_softmax(-1)
+            fresh = causal_predict(x_new, *own).logits.log_softmax(-1)
             reference = first.setdefault(run.data_seed, logs)
             row = {
                 "nll": -logs.gather(1, y[:, None]).mean(),
@@ -225,7 +224,7 @@ class AboveFloor:
         found = []
         for r, run in enumerate(ensemble.runs):
             own = data(self.chain, run.data_seed).held_out
-            logits = predict(own.x.to(params["W_V"]), *(params[name][r] for name in MATRICES)).logits
+            logits = causal_predict(own.x.to(params["W_V"]), *(params[name][r] for name in MATRICES)).logits
             found.append(cross_entropy(logits, own.y.to(logits.device)) - self.chain.bayes_loss(own))
         return {"gap": torch.stack(found)}
 

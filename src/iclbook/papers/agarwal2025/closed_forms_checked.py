@@ -14,7 +14,6 @@ from torch.func import jacrev, vmap
 from ...draw import numpy_rng
 from ...drawing import style
 from ...random import generator
-from . import causal
 from . import closed_forms as closed
 from .closed_forms import Weights
 
@@ -108,10 +107,10 @@ def blocked_error(T: int, scale: float) -> float:
     x, y = torch.randn(T, 20, generator=gen, dtype=torch.float64), torch.randint(0, 8, (T,), generator=gen)
     case = Case(x, y, random_weights(gen, 20, 10, 15, 8, scale), closed.causal_mask(T))
     truth, plain = autograd(case), closed.forward(x, case.w, case.mask)
-    loss, *found = causal.step(x, torch.nn.functional.one_hot(y, 8).double(), *case.w[:4])
+    loss, *found = closed.causal_step(x, torch.nn.functional.one_hot(y, 8).double(), *case.w[:4])
     errors = [relative(part, truth[name] / T) for name, part in zip(Weights._fields[:4], found, strict=True)]
     errors.append(relative(loss, closed.losses(plain.logits, y).mean()))
-    return max(*errors, relative(causal.predict(x, *case.w[:4]).logits, plain.logits))
+    return max(*errors, relative(closed.causal_predict(x, *case.w[:4]).logits, plain.logits))
 
 
 # -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from ...random import INIT, generator
 from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
-from .causal import predict, step
 from .chain_runs import MATRICES, data
+from .closed_forms import causal_predict, causal_step
 from .closed_forms_checked import random_weights
 from .table_1 import Curves, bayes_losses, paired, steps_to
 
@@ -54,7 +54,7 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
     W_V[: chain.n] = torch.linalg.pinv(means.mT)  # (n, 20): maps a mean to its symbol's unit vector
     W_O = torch.zeros(chain.n, 15, dtype=torch.float64)
     W_O[:, : chain.n] = torch.from_numpy(np.log(chain.transition)).mT
-    logits = predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
+    logits = causal_predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
     return float(torch.nn.functional.cross_entropy(logits, seq.y)) - bayes_losses(chain, (seed,))[0]
 
 
@@ -68,7 +68,7 @@ def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -
     weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
     losses: list[float] = []
     for _ in range(steps):
-        loss, *slopes = step(x, target, *weights)
+        loss, *slopes = causal_step(x, target, *weights)
         losses.append(float(loss))
         if not losses[-1] <= LOST * losses[0]:
             break
@@ -179,7 +179,7 @@ def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[f
         sizes = []
         for scale in scales:
             w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, float(scale))
-            _, q, k, v, o = step(own.train.x.double(), own.target.double(), *w[:4])
+            _, q, k, v, o = causal_step(own.train.x.double(), own.target.double(), *w[:4])
             sizes.append([float(slope.norm()) for slope in (v, o, q, k)])
         slopes.append(np.polyfit(np.log(scales), np.log(sizes), 1)[0])
     return {"sizes/exponents": np.mean(slopes, 0).tolist()}

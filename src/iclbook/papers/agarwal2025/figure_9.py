@@ -20,9 +20,8 @@ from ...store import Results
 from ...tasks.sticky_chain import StickyChain
 from ...training.study import Study
 from . import closed_forms as closed
-from .causal import predict
 from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, value_paths
-from .closed_forms import Weights
+from .closed_forms import Weights, causal_predict
 from .runs import ARMS
 from .table_1 import COLOUR, NAME, Curves, paired
 
@@ -140,7 +139,7 @@ def at_equal_loss(em: Followed, sgd: Followed) -> tuple[float, float]:
     """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record whose loss is nearest to EM's, and the relative entropy of EM's attention
     minus that of SGD's there."""
     x, y = em.inputs()
-    last, *found = [predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))]
+    last, *found = [causal_predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))]
     loss = cross_entropy(last.logits, y)
     near = min(found, key=lambda own: abs(cross_entropy(own.logits, y) - loss))
     own, other = (part.logits.log_softmax(-1) for part in (last, near))

@@ -23,26 +23,9 @@ from ...tasks.hmm_filtering import HmmFiltering
 from ...tasks.sticky_chain import StickyChain
 from ...training import Adam, FullBatch, Group, Run, Sgd
 from ...training.computation import Computation
-from ...training.groups import Optimiser
 from ...training.study import Study
-from . import toy_runs
-from .chain_runs import (
-    EM,
-    INIT_SCALE,
-    MATRICES,
-    SGD,
-    AboveFloor,
-    Arm,
-    DroppedLoss,
-    DroppedSequences,
-    FreshSequences,
-    OnSequences,
-    OwnSequences,
-    arm_runs,
-    closed_gradient,
-    mean_cross_entropy,
-    trajectories,
-)
+from . import chain_runs, toy_runs
+from .chain_runs import EM, INIT_SCALE, MATRICES, SGD, Arm, OnSequences
 
 # -- section 7.2: the sticky chain ----------------------------------------------------------------------------------------
 
@@ -70,25 +53,23 @@ SMALL_START = 0.05
 DROPOUTS, DROPOUT_RATE = (0.2, 0.5), 0.3
 
 
-def _group(
-    name: str,
-    arms: Sequence[Arm],
-    seeds: Sequence[int],
-    optimiser: Optimiser | None = None,
-    init_scale: float = INIT_SCALE,
-    **more: Any,
-) -> Group:
+def _group(name: str, arms: Sequence[Arm], seeds: Sequence[int], init_scale: float = INIT_SCALE, **more: Any) -> Group:
     """Arms on the same sequences from the same initial weights."""
-    runs = arm_runs(arms, seeds, init_scale)
-    chosen = {"loss": mean_cross_entropy, "gradient": closed_gradient, "observe": OnSequences()} | more
-    return Group(name, SingleHead, SIZES, runs, optimiser or Sgd(), **chosen)
+    runs = chain_runs.arm_runs(arms, seeds, init_scale)
+    chosen = {
+        "optimiser": Sgd(),
+        "loss": chain_runs.mean_cross_entropy,
+        "gradient": chain_runs.closed_gradient,
+        "observe": OnSequences(),
+    } | more
+    return Group(name, SingleHead, SIZES, runs, **chosen)
 
 
 def on_chain(
     name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None, every: int = EVERY
 ) -> Study:
     """Groups on one sequence a run. Never compiled: the gradients are matrix products already."""
-    data, record = FullBatch(OwnSequences(chain)), (10, *range(every, steps + 1, every))
+    data, record = FullBatch(chain_runs.OwnSequences(chain)), (10, *range(every, steps + 1, every))
     return Study("agarwal2025", name, data, groups, steps, 1, record, measure, compile_from=None)
 
 
@@ -105,7 +86,7 @@ def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Stu
     groups = (
         _group("descent", (*UNIFORM, *SINGLE), seeds),
         _group("alternating", (EM,), seeds, blocks=(("W_V",), ("W_Q", "W_K", "W_O"))),
-        _group("adam", ADAM, seeds, Adam()),
+        _group("adam", ADAM, seeds, optimiser=Adam()),
     )
     return on_chain(name, chain, groups, steps)
 
@@ -113,7 +94,7 @@ def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Stu
 def shown(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     """SGD, the schedule, and the largest uniform rate, with their weights kept."""
     group = _group("runs", (SGD, EM, LARGEST), seeds, observe=OnSequences(weights=True))
-    return on_chain("shown", chain, (group,), steps, trajectories)
+    return on_chain("shown", chain, (group,), steps, chain_runs.trajectories)
 
 
 def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
@@ -127,9 +108,11 @@ def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> 
 
 def fresh(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     """Adam on a fresh sequence at every step, with weights kept."""
-    group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain), keep=MATRICES)
+    group = _group("runs", (FRESH,), seeds, optimiser=Adam(), observe=chain_runs.AboveFloor(chain), keep=MATRICES)
     record = tuple(range(steps // 20, steps, steps // 20))
-    return Study("agarwal2025", "fresh", FreshSequences(chain), (group,), steps, 1, record, compile_from=None)
+    return Study(
+        "agarwal2025", "fresh", chain_runs.FreshSequences(chain), (group,), steps, 1, record, compile_from=None
+    )
 
 
 def regularisation_study(seeds: Sequence[int], steps: int, T: int = 200, record: Sequence[int] = ()) -> Study:
@@ -139,9 +122,10 @@ def regularisation_study(seeds: Sequence[int], steps: int, T: int = 200, record:
     kinds = {"plain": ({}, 0.0), "normed": ({"value_norm": True}, 0.0)}
     kinds |= {f"dropped{share}": ({}, share) for share in DROPOUTS}
     groups = tuple(
-        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share)) for name, (kwargs, share) in kinds.items()
+        Group(name, SingleHead, kwargs, runs, Sgd(), chain_runs.DroppedLoss(share))
+        for name, (kwargs, share) in kinds.items()
     )
-    data = DroppedSequences(StickyChain("code", T=T))
+    data = chain_runs.DroppedSequences(StickyChain("code", T=T))
     return Study("agarwal2025", "regularisation", data, groups, steps, 1, tuple(record), compile_from=None)
 
 

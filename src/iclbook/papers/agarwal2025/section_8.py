@@ -18,9 +18,8 @@ from ...statistics import Estimate, bootstrap_error, share_error
 from ...store import Results
 from ...training.study import Study
 from . import closed_forms as closed
-from .causal import predict
 from .chain_runs import data, sampled_positions
-from .closed_forms import Weights
+from .closed_forms import Weights, causal_predict
 from .closed_forms_checked import rank_correlation
 from .figure_9 import Followed
 from .runs import DROPOUTS
@@ -109,7 +108,7 @@ def entropies(model: SingleHead, x: Tensor) -> tuple[float, float]:
     """Entropy of the column sums of attention over that of equal sums, and entropy of attention over the largest possible, mean over queries."""
     usage = model.attention(x).sum(0) / len(x)
     even = -torch.xlogy(usage, usage).sum() / np.log(len(x))
-    return float(even), float(predict(x, *model.parameters()).spread[1:].mean())
+    return float(even), float(causal_predict(x, *model.parameters()).spread[1:].mean())
 
 
 @torch.no_grad()

@@ -69,7 +69,7 @@ def losses(sequences: Sequence[Data], rates: Sequence[tuple[float, float]]) -> n
 def mean_step(
     x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Mean loss ``(R,)`` and its gradients for runs of short causal sequences ``x (R, T, d_x)`` with one-hot targets ``(R, T, C)``, as :func:`.causal.step` has
+    """Mean loss ``(R,)`` and its gradients for runs of short causal sequences ``x (R, T, d_x)`` with one-hot targets ``(R, T, C)``, as :func:`.closed_forms.causal_step` has
     them of one long sequence."""
     T, scale = x.shape[1], 1 / math.sqrt(W_Q.shape[1])
     q, k, v = x @ W_Q.mT * scale, x @ W_K.mT, x @ W_V.mT
