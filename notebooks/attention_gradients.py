@@ -376,8 +376,7 @@ table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]
 # %% mystnb={"image": {"alt": "Two panels of arrows on the same axes: long arrows in several directions for the schedule, short ones for SGD."}} tags=["hide-input"]
 weights = study["shown"], stored["shown"]
 kept = {arm: figure_9.followed(*weights, arm) for arm in figure_9.KEPT}
-paths, share = figure_9.projected([kept["em"][0], kept["sgd"][0]])
-figure_9.plot_value_arrows(*paths, share)
+figure_9.plot_value_arrows(kept["em"][0], kept["sgd"][0])
 style.show(of=[stored["shown"]])
 record.all(figure_9.trajectory_values(*weights))
 

@@ -153,7 +153,7 @@ def test_toy_step_is_plain_gradient_descent(bias):
     for name, g in zip(w._fields, grads, strict=True):
         step = 0.1 * g if bias or name != "b" else 0 * g
         assert relative(getattr(run.weights[1], name)[0], getattr(w, name).detach() - step) < 1e-12
-    many = toy_runs.train([0, 1, 0, 1], 0.5, torch.tensor([0.03, 0.03, 0.1, 0.1]).double(), bias)
+    many = toy_runs.train([0, 1, 0, 1], 0.5, torch.tensor([0.03, 0.03, 0.1, 0.1], dtype=torch.float64), bias)
     np.testing.assert_allclose(many.loss[:2, 2], run.loss[:2, 0], rtol=1e-12)
 
 

@@ -17,8 +17,6 @@ from ...random import generator
 from . import closed_forms as closed
 from .closed_forms import Weights
 
-#: Purpose of the random numbers, see :func:`iclbook.random.generator`.
-PURPOSE = 7
 #: Step sizes over which exponents are fitted.
 STEP_SIZES = np.geomspace(1e-4, 1e-2, 5)
 
@@ -43,7 +41,7 @@ def random_weights(
 
 def random_case(index: int, largest: int = 12) -> Case:
     """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
-    gen = generator(index, PURPOSE)
+    gen = generator(index, 7)
 
     def draw(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, (), generator=gen))

@@ -91,8 +91,6 @@ ARM_NAMES = {
 }
 #: What the schedule is compared with.
 RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
-#: Arms that come to learn their sequence by heart.
-BY_HEART = ("uniform1", "adam0.001")
 
 
 def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
@@ -105,9 +103,10 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
     level = sgd["nll"][-1]
     pace = [steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
+    by_heart = [others[name][kind][-1].mean() for name in ("uniform1", "adam0.001") for kind in ("nll", "held_out")]
     return {f"fair/vs_{name}": paired(difference) for name, difference in ahead.items()} | {
         "fair/seeds": [len(difference) for difference in ahead.values()],
-        "fair/by_heart": [float(others[n][kind][-1].mean()) for n in BY_HEART for kind in ("nll", "held_out")],
+        "fair/by_heart": by_heart,
         "fair/flow_law": [float(p / last) for p in pace],
         "fair/equal_rate": Estimate.ratio(np.full(len(steps), last), steps),
         "manual/below_sgd": paired(turns["nll"][-1] - level),

@@ -21,16 +21,11 @@ from ...tasks.sticky_chain import StickyChain
 from ...training.study import Study
 from . import closed_forms as closed
 from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, value_paths
-from .closed_forms import Weights, causal_predict
 from .runs import ARMS
 from .table_1 import COLOUR, NAME, Curves, paired
 
 #: The ways to train whose weights are kept, in the order of recorded lists.
 KEPT = ("sgd", "em")
-#: Queries whose attention rows are compared between records.
-QUERIES = 100
-#: The first steps, which section 7.2 speaks of as "early in training".
-EARLY = 100
 
 
 class Followed(NamedTuple):
@@ -39,11 +34,11 @@ class Followed(NamedTuple):
     chain: StickyChain
     seed: int
     steps: np.ndarray
-    w: Weights
+    w: closed.Weights
 
-    def weights(self, records: int | list[int]) -> Weights:
+    def weights(self, records: int | list[int]) -> closed.Weights:
         """Weights at a record, or at several."""
-        return Weights(*(part[records] for part in self.w))
+        return closed.Weights(*(part[records] for part in self.w))
 
     def inputs(self) -> tuple[Tensor, Tensor]:
         """Inputs and targets of its own sequence, float64."""
@@ -89,27 +84,24 @@ def least_of_shares(happens: np.ndarray) -> Estimate:
     return Estimate(float(happens.mean(1).min()), float(np.hypot(seeds, samples)))
 
 
-def projected(runs: Sequence[Followed]) -> tuple[list[np.ndarray], float]:
-    """Sampled values of several runs of one seed on the first two principal components of all their starts and ends: ``(records, 200, 2)`` each, and the
-    share of variance that these two hold."""
-    paths = [value_paths(run.chain, run.seed, run.w) for run in runs]
-    ends = np.concatenate([p[i] for p in paths for i in (0, -1)])
-    centre = ends.mean(0)
-    _, size, axes = np.linalg.svd(ends - centre, full_matrices=False)
-    return [(p - centre) @ axes[:2].T for p in paths], float((size[:2] ** 2).sum() / (size**2).sum())
-
-
-def plot_value_arrows(em: np.ndarray, sgd: np.ndarray, share: float) -> Figure:
-    """Figure 9: start to end of 200 values ``(records, 200, 2)`` on the first two principal axes; EM-like blue, SGD red, as printed."""
+def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
+    """Figure 9: start to end of 200 values of two runs of one seed on the first two principal components of all their starts and ends; EM-like blue, SGD red, as
+    printed."""
+    ends = [value_paths(run.chain, run.seed, run.weights([0, -1])) for run in (em, sgd)]  # (2, 200, d_v) each
+    every = np.concatenate(ends).reshape(-1, ends[0].shape[-1])
+    centre = every.mean(0)
+    _, size, components = np.linalg.svd(every - centre, full_matrices=False)
+    shown = [(own - centre) @ components[:2].T for own in ends]
+    drawn = np.concatenate([*shown[0], shown[1][1]])
     fig, axes = style.figure(2, aspect=0.85, sharex=True, sharey=True)
-    ends = np.concatenate([em[0], em[-1], sgd[-1]])
     look = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.005, "alpha": 0.75}
-    for ax, paths, arm in ((axes[0], em, "em"), (axes[1], sgd, "sgd")):
-        ax.quiver(*paths[0].T, *(paths[-1] - paths[0]).T, color=COLOUR[arm], **look)
-        ax.plot(*paths[0].T, ".", color=style.INK, ms=1.5)
+    for ax, (start, end), arm in zip(axes, shown, ("em", "sgd"), strict=True):
+        ax.quiver(*start.T, *(end - start).T, color=COLOUR[arm], **look)
+        ax.plot(*start.T, ".", color=style.INK, ms=1.5)
         ax.set(title=NAME[arm], xlabel="principal axis 1")
-        ax.set(xlim=(ends[:, 0].min(), ends[:, 0].max()), ylim=(ends[:, 1].min(), ends[:, 1].max()))
+        ax.set(xlim=(drawn[:, 0].min(), drawn[:, 0].max()), ylim=(drawn[:, 1].min(), drawn[:, 1].max()))
         ax.margins(0.05)
+    share = (size[:2] ** 2).sum() / (size**2).sum()  # of the variance
     axes[0].set_ylabel("principal axis 2")
     axes[1].text(0.98, 0.02, f"{share:.0%} of variance", transform=axes[1].transAxes, ha="right", fontsize=8)
     return fig
@@ -139,7 +131,9 @@ def at_equal_loss(em: Followed, sgd: Followed) -> tuple[float, float]:
     """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record whose loss is nearest to EM's, and the relative entropy of EM's attention
     minus that of SGD's there."""
     x, y = em.inputs()
-    last, *found = [causal_predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))]
+    last, *found = [
+        closed.causal_predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))
+    ]
     loss = cross_entropy(last.logits, y)
     near = min(found, key=lambda own: abs(cross_entropy(own.logits, y) - loss))
     own, other = (part.logits.log_softmax(-1) for part in (last, near))
@@ -192,7 +186,7 @@ def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
     ratios: list[float] = []
     for run in runs:
         x, y = run.inputs()
-        for record in (0, int(np.flatnonzero(run.steps <= EARLY)[-1])):
+        for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
             _, d = closed.every_gradient(x, y, run.weights(record), closed.causal_mask(len(x)))
             q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
             ratios.append(v / max(q, k))
@@ -207,7 +201,7 @@ def attention_rows(run: Followed) -> np.ndarray:
     x, _ = run.inputs()
     T = len(x)
     later = np.arange(T // 2, T)
-    queries = np.sort(numpy_rng(0).choice(later, min(QUERIES, T // 2), replace=False))
+    queries = np.sort(numpy_rng(0).choice(later, min(100, T // 2), replace=False))
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
     s = closed.scores(x[queries] @ run.w.W_Q.mT, x @ run.w.W_K.mT)
     return s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -179,8 +179,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
     for reading, run in runs.items():
         sharp, smooth = is_sharp(ends(run)), is_smooth(ends(run))
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
-        gain, window = np.array(list(gains(run))).reshape(-1, 2).T
-        own, shuffled = ranks(run)
+        (gain, window), (own, shuffled) = gains(run), ranks(run)
         error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
         found |= {
             f"fig2-3/{reading}_falls": share(falls),
@@ -196,14 +195,13 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
     return found
 
 
-def gains(run: Ensemble) -> Iterator[tuple[float, float]]:
+def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:
     """Of every run that sharpens: the share of its fall in loss that comes while specialisation goes from a tenth to nine tenths of its way, and the share of
     the steps which that takes."""
-    for r in np.flatnonzero(is_sharp(ends(run))):
-        way = (run.positions[0, r] - run.positions[:, r]) / (run.positions[0, r] - run.positions[-1, r])
-        first, last = np.argmax(way >= 0.1), np.argmax(way >= 0.9)
-        fall = run.loss[0, r] - run.loss[-1, r]
-        yield (run.loss[first, r] - run.loss[last, r]) / fall, (last - first) / (len(run.loss) - 1)
+    loss, positions = (part[:, is_sharp(ends(run))] for part in (run.loss, run.positions))
+    way, which = (positions[0] - positions) / (positions[0] - positions[-1]), np.arange(loss.shape[1])
+    first, last = (np.argmax(way >= part, 0) for part in (0.1, 0.9))
+    return (loss[first, which] - loss[last, which]) / (loss[0] - loss[-1]), (last - first) / (len(loss) - 1)
 
 
 def displacements(run: Ensemble) -> np.ndarray:
@@ -223,21 +221,19 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
     Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
     """
-    moves = displacements(run)
-    rng = numpy_rng(0)
+    rng, moves = numpy_rng(0), displacements(run)
     R, T, _ = moves.shape
     # value j comes from the run j places further on, so that no two values of a motion share a run
     shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)
-    found = []
-    for own in (moves, shuffled):
-        squares, aligned = (own**2).sum(-1), 2 * first_shares(own) - 1  # (R, T), (R,)
-        less = []
-        for l2, own_share in zip(squares, aligned, strict=True):
-            angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
-            drawn = np.hypot(angles.cos().numpy() @ l2, angles.sin().numpy() @ l2) / l2.sum()
-            less.append((drawn < own_share).mean())
-        found.append(np.array(less))
-    return found[0], found[1]
+
+    def rank(own: np.ndarray, aligned: float) -> float:
+        lengths = (own**2).sum(-1)  # (T,) squared
+        angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
+        drawn = np.hypot(angles.cos().numpy() @ lengths, angles.sin().numpy() @ lengths) / lengths.sum()
+        return (drawn < aligned).mean()
+
+    own, control = (np.array(list(map(rank, part, 2 * first_shares(part) - 1))) for part in (moves, shuffled))
+    return own, control
 
 
 def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:

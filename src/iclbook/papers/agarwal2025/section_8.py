@@ -19,7 +19,6 @@ from ...store import Results
 from ...training.study import Study
 from . import closed_forms as closed
 from .chain_runs import data, sampled_positions
-from .closed_forms import Weights, causal_predict
 from .closed_forms_checked import rank_correlation
 from .figure_9 import Followed
 from .runs import DROPOUTS
@@ -38,7 +37,7 @@ def without(alpha: Tensor, v: Tensor, j: int) -> Tensor:
     return (alpha[j + 1 :] @ v - weight * v[j]) / (1 - weight)
 
 
-def effects(w: Weights, found: closed.Forward, y: Tensor, places: np.ndarray) -> Tensor:
+def effects(w: closed.Weights, found: closed.Forward, y: Tensor, places: np.ndarray) -> Tensor:
     """By how much the loss of later queries changes, in size, without the value at each of these places: ``(n,)``."""
     losses = closed.losses(found.logits, y)
     changes = [cross_entropy(without(found.alpha, found.v, j) @ w.W_O.mT, y[j + 1 :], reduction="sum") for j in places]
@@ -108,7 +107,7 @@ def entropies(model: SingleHead, x: Tensor) -> tuple[float, float]:
     """Entropy of the column sums of attention over that of equal sums, and entropy of attention over the largest possible, mean over queries."""
     usage = model.attention(x).sum(0) / len(x)
     even = -torch.xlogy(usage, usage).sum() / np.log(len(x))
-    return float(even), float(causal_predict(x, *model.parameters()).spread[1:].mean())
+    return float(even), float(closed.causal_predict(x, *model.parameters()).spread[1:].mean())
 
 
 @torch.no_grad()

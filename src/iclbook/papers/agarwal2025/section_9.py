@@ -192,7 +192,7 @@ def conjecture_records(draws: int = DRAWS) -> dict[str, object]:
     for mechanism, kind in (("softmax", "own"), ("ssm", "own"), ("ssm", "shared")):
         values = [gradients_of_values(sample_network(seed), mechanism, kind == "shared") for seed in range(draws)]
         found[f"conj93/{mechanism}/{kind}"] = max(map(off_multiple, values))
-    shared = [float(cosine_similarity(g["printed"], g["exact"], dim=0)) for g in values]
+    shared = [float(cosine_similarity(g["printed"], g["exact"], dim=0)) for g in values]  # the last of the three
     middle = {m: {form: float(np.median(c)) for form, c in of.items()} for m, of in cosines(draws).items()}
     return found | {
         "q92/printed_cosine": [middle["softmax"]["printed"], middle["ssm"]["printed"]],

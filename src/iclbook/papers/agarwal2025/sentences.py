@@ -113,11 +113,6 @@ def _routing(case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, se
     }
 
 
-def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
-    """``dL/dv`` by autograd at these values and scores."""
-    return torch.func.grad(lambda v: losses_of(case, v, s).sum())(v)
-
-
 def _values(case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor) -> dict[str, Tensor]:
     """Sentences about values: sections 1.1, 3.2, 4.2 and 4.4; ``u`` and ``slope`` = dL/dv are autograd's."""
     dv = -SMALL * slope
@@ -133,8 +128,9 @@ def _values(case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, 
     as_is, own_values = f.s.repeat(len(every), 1, 1), f.v.repeat(len(every), 1, 1)
     heavier = as_is.clone()
     heavier[every, i, every] += 1e-3
+    slope_at = torch.func.grad(lambda v, s: losses_of(case, v, s).sum())
     # both by the same products, so that attention which cannot grow changes nothing at all
-    before_it, after_it = (_value_slope(case, own_values, s)[every, every] for s in (as_is, heavier))
+    before_it, after_it = (slope_at(own_values, s)[every, every] for s in (as_is, heavier))
     further = ((before_it - after_it) * u[i]).sum(-1)  # (j,) change of the step along u_i
     own = (closed.advantage(f.alpha, closed.compatibility(u, v)) - a)[every, :, every]  # errors as they were
     helped = see & (a > 0) & _clear(a, see)

@@ -62,14 +62,15 @@ def gather(
     found: dict[str, Curves] = {}
     for name, results in stored.items():
         source, groups = studies[name].data, studies[name].groups
-        if not isinstance(source, FullBatch) or source.task.chain.leaving != leaving:
+        own_sequences = isinstance(source, FullBatch) and source.task.chain.leaving == leaving
+        if not own_sequences or groups[0].runs[0].init_scale != init_scale:
             continue
-        for group in (group for group in groups if group.runs[0].init_scale == init_scale):
+        for group in groups:
             own = results.group(group.name)
             for arm, runs in runs_of(group, ARMS).items():
-                arm, seeds = group.name if group.blocks else arm, tuple(group.runs[r].seed for r in runs)
+                seeds, key = tuple(group.runs[r].seed for r in runs), group.name if group.blocks else arm
                 part = Curves(own["steps"], seeds, {kind: own[kind][:, runs] for kind in MEASURED})
-                found[arm] = joined(found[arm], part) if arm in found else part
+                found[key] = joined(found[key], part) if key in found else part
     return found
 
 
