@@ -32,7 +32,6 @@ import torch
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers.agarwal2025 import (
-    causal,
     chain_runs,
     closed_forms,
     closed_forms_checked,
@@ -49,7 +48,7 @@ from iclbook.papers.agarwal2025 import (
     toy_runs,
     wind_tunnel,
 )
-from iclbook.papers.agarwal2025.runs import PAPER_SEEDS
+from iclbook.papers.agarwal2025.runs import PAPER_SEEDS, SMALL_START
 from iclbook.tasks.sticky_chain import StickyChain
 
 style.use()
@@ -94,7 +93,7 @@ start = [
     0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(i))
     for i, shape in enumerate([(10, 20), (10, 20), (15, 20), (8, 15)])
 ]
-closed = causal.step(
+closed = closed_forms.causal_step(
     chain.x, one_hot(chain.y, 8).float(), *start
 )  # equations 13, 16, 23 and 28 to 32
 
@@ -138,7 +137,8 @@ pairs = closed_forms_checked.dominant_query()
 record.all(
     closed_forms_checked.first_order()
     | closed_forms_checked.readings_of_updates()
-    | closed_forms_checked.printed_condition(pairs)
+    # where alpha_ij is at least ten times any other alpha_rj
+    | {"dominant/printed": float(pairs["error"][pairs["lead"] >= 10].max())}
 )
 closed_forms_checked.plot_dominant_query(pairs)
 style.show()
@@ -265,9 +265,13 @@ record.verdicts("fig5")
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
-figures_1_5.plot_one_step(figures_1_5.one_step(run, r, chosen["toy/rate"][0]))
+steepest = {
+    reading: figures_1_5.steepest_steps(runs[reading], rate, reading == "trained")
+    for reading, rate in zip(figures_1_5.READINGS, chosen["toy/rate"], strict=True)
+}
+figures_1_5.plot_one_step(steepest["frozen"], r)
 style.show(of=[swept])
-record.all(figures_1_5.one_step_values(runs, chosen["toy/rate"]))
+record.all(figures_1_5.one_step_values(steepest))
 
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.*
@@ -294,9 +298,7 @@ sliders.show_attention(few=not paper)
 # near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
 
 # %% tags=["hide-input"]
-code, text = (
-    StickyChain(kind, T=2000 if paper else 600) for kind in ("code", "nearer")
-)
+code = StickyChain("code", T=2000 if paper else 600)
 record.all(
     fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10)
 )
@@ -339,7 +341,7 @@ record.all(
     }
 )
 record("chain/seeds_text", len(em_text.seeds))
-small = table_1.arms(study["small_start"], stored["small_start"])
+small = table_1.gather(study, stored, "code", SMALL_START)
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
 table_1.plot_curves(em, sgd, table_1.bayes_losses(code, em.seeds).mean())
@@ -349,7 +351,7 @@ tables = {
     kind: table_1.table(*arms)
     for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
 }
-record.all(table_1.table_values(tables, text) | table_1.unit_values(tables["code"]))
+record.all(table_1.table_values(tables))
 record.all(
     table_1.curve_values(both, after=200 if paper else 40)
     | table_1.learned_values(em, sgd, code)
@@ -374,8 +376,7 @@ table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]
 # %% mystnb={"image": {"alt": "Two panels of arrows on the same axes: long arrows in several directions for the schedule, short ones for SGD."}} tags=["hide-input"]
 weights = study["shown"], stored["shown"]
 kept = {arm: figure_9.followed(*weights, arm) for arm in figure_9.KEPT}
-paths, share = figure_9.projected([kept["em"][0], kept["sgd"][0]])
-figure_9.plot_value_arrows(*paths, share)
+figure_9.plot_value_arrows(kept["em"][0], kept["sgd"][0])
 style.show(of=[stored["shown"]])
 record.all(figure_9.trajectory_values(*weights))
 
@@ -760,10 +761,9 @@ for routes, unroll in (
         ),
     ),
 ):
-    w, dw = section_9.derivative(
-        unroll, gates
-    )  # dw contracts numbers of the weights' shape with the derivative
-    exact, form = dw(b), section_9.advantage_form(w, b, dw)
+    # dw contracts numbers of the weights' shape with the derivative
+    w, dw = torch.func.vjp(unroll, gates)
+    (exact,), (form,) = dw(b), dw(-closed_forms.advantage(w, b))
     row, error = (
         float((w.sum(-1) - 1).abs().max()),
         float((form - exact).norm() / exact.norm()),

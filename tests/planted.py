@@ -44,7 +44,7 @@ def _agarwal() -> tuple[Fault, ...]:
         at(trial, "factor of entries of o inverted", "math.sqrt(8 / 20)", "math.sqrt(20 / 8)"),
         at(toy, "a bump thrice as high", 'found["rise"] <= BUMP', 'found["rise"] <= 3 * BUMP'),
         at(toy, "exponential of the mean entropy", ".sum(-1)).exp().mean(-1)", ".sum(-1)).mean(-1).exp()"),
-        at("causal.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
+        at("closed_forms.py", "spread of the first token", "spread[0] = torch.nan", "spread[0] = 0"),
         at("closed_forms_checked.py", "keys do not move", ' + closed.scores(f.q, printed["k"])', ""),
     )
 

@@ -31,10 +31,12 @@ def test_trials_are_decided_by_paired_differences():
     assert not holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
-def test_joined_counts_a_seed_once():
-    both = table_1.joined([curves(1.9, (1, 2)), curves(1.9, (2, 3))])
+def test_joined_keeps_the_seeds_apart():
+    both = table_1.joined(curves(1.9, (1, 2)), curves(1.9, (3,)))
     assert both.seeds == (1, 2, 3)
     assert both["nll"].shape == (11, 3)
+    with pytest.raises(AssertionError, match="a seed of two studies"):
+        table_1.joined(both, curves(1.9, (2,)))
 
 
 def test_weights_by_hand_are_near_the_floor():
@@ -49,7 +51,7 @@ def test_gradient_exponents():
 def test_way_left_and_its_mean():
     """A straight way has half of it left in the mean; one that is done at half time has a quarter."""
     steps, straight = np.array([0, 10, 20, 30, 40]), np.linspace(1, 0, 5)
-    left = figure_9.way_left(straight[:, None, None] * np.ones((5, 3, 2)))
+    left = figure_9.way_left(straight[:, None, None, None] * np.ones((5, 1, 3, 2)))[:, 0]
     assert left[2] == pytest.approx(0.5)
     early = np.maximum(1 - 2 * (1 - straight), 0)
     assert figure_9.mean_left(np.stack([left, early], 1), steps) == pytest.approx([0.5, 0.25])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import causal, chain_runs, closed_forms, figure_9, section_8, table_1, toy_runs
+from iclbook.papers.agarwal2025 import chain_runs, closed_forms, figure_9, section_8, table_1, toy_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import random_case
 from iclbook.papers.agarwal2025.table_1 import Curves
@@ -65,7 +65,7 @@ def test_held_out_loss_is_scored_on_the_second_sequence():
 def test_spread_is_no_number_at_the_first_position_and_left_out_of_the_mean():
     """The first query sees one key: its entropy over the largest possible is 0 / 0. Uniform attention has a spread of 1 everywhere else."""
     zero = torch.zeros(10, 20)
-    spread = causal.predict(torch.ones(5, 20), zero, zero, torch.zeros(15, 20), torch.zeros(8, 15)).spread
+    spread = closed_forms.causal_predict(torch.ones(5, 20), zero, zero, torch.zeros(15, 20), torch.zeros(8, 15)).spread
     assert spread[0].isnan()
     assert spread[1:].tolist() == pytest.approx([1] * 4)
     assert observed([0.0, 1.0], [[0] * 5, [0] * 5])["spread"].tolist() == pytest.approx([1, 1])
@@ -113,10 +113,7 @@ def test_score_steps_of_weights_hold_both_paths(moved):
     _, d = closed_forms.every_gradient(case.x, case.y, case.w, case.mask)
     dq, dk = (d[n] if moved in (n, "both") else torch.zeros_like(d[n]) for n in "qk")
     rate = 1e-6
-    after = case.w._replace(
-        W_Q=case.w.W_Q - rate * closed_forms.projection_gradient(dq, case.x),
-        W_K=case.w.W_K - rate * closed_forms.projection_gradient(dk, case.x),
-    )
+    after = case.w._replace(W_Q=case.w.W_Q - rate * dq.mT @ case.x, W_K=case.w.W_K - rate * dk.mT @ case.x)
     change = (closed_forms.forward(case.x, after, case.mask).s - f.s) / rate
     found = closed_forms.score_step_of_weights(dq, dk, f.q, f.k, case.x, 1.0)
     assert found.abs().max() > 1e-3
@@ -152,9 +149,9 @@ def test_a_value_left_out_is_attention_renormalised():
 def test_at_equal_loss_finds_the_record_and_the_share():
     """SGD that passes through the schedule's last state: no divergence there, none in attention; uniform predictions would be a share of one."""
     rng = np.random.default_rng(0)
-    end, sizes, chain = rng.normal(size=820) * 0.5, {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}, StickyChain(T=60)
-    em = figure_9.Followed(chain, 1, sizes, np.arange(2), np.stack([0 * end, end]))
-    sgd = figure_9.Followed(chain, 1, sizes, np.arange(3), np.stack([0 * end, end, 2 * end]))
+    end, chain = rng.normal(size=820) * 0.5, StickyChain(T=60)
+    em = figure_9.Followed(chain, 1, np.arange(2), chain_runs.unpack(np.stack([0 * end, end])))
+    sgd = figure_9.Followed(chain, 1, np.arange(3), chain_runs.unpack(np.stack([0 * end, end, 2 * end])))
     assert figure_9.at_equal_loss(em, sgd) == pytest.approx((0, 0), abs=1e-12)
-    flat = figure_9.Followed(chain, 1, sizes, np.arange(1), 0 * end[None])
+    flat = figure_9.Followed(chain, 1, np.arange(1), chain_runs.unpack(0 * end[None]))
     assert figure_9.at_equal_loss(em, flat)[0] == pytest.approx(1)

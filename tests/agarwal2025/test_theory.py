@@ -8,7 +8,7 @@ import torch
 from ledgers import holds
 
 from iclbook.models.single_head import SingleHead
-from iclbook.papers.agarwal2025 import causal, closed_forms, closed_forms_checked, figures_1_5, sentences, toy_runs
+from iclbook.papers.agarwal2025 import closed_forms, closed_forms_checked, figures_1_5, sentences, toy_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import Case, random_case, relative
 
 # -- gradients ------------------------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def test_blocked_step_survives_scores_beyond_the_safe_bound():
     target = torch.nn.functional.one_hot(torch.arange(200) % 8, 8).double()
     f = closed_forms.forward(x, closed_forms.Weights(*w, torch.zeros(8).double()), closed_forms.causal_mask(200))
     expected = -(f.logits.log_softmax(-1) * target).sum(-1).mean()
-    torch.testing.assert_close(causal.step(x, target, *w).loss, expected)
+    torch.testing.assert_close(closed_forms.causal_step(x, target, *w)[0], expected)
 
 
 def test_predictions_and_spread():
@@ -56,7 +56,7 @@ def test_predictions_and_spread():
     model = SingleHead().double()
     model.initialise(gen, 0.3)
     with torch.no_grad():
-        seen = causal.predict(x, model.W_Q, model.W_K, model.W_V, model.W_O)
+        seen = closed_forms.causal_predict(x, model.W_Q, model.W_K, model.W_V, model.W_O)
         alpha = model.attention(x)
         torch.testing.assert_close(seen.logits, model(x))
         entropy = -torch.xlogy(alpha, alpha).sum(1)[1:] / torch.arange(2, 151).double().log()
@@ -110,7 +110,7 @@ def test_mutation_missing_baseline(monkeypatch):
 
 
 def test_mutation_wrong_mask(monkeypatch):
-    right = causal._weights
+    right = closed_forms._block_weights
 
     def shifted(q, k, start, stop, shift):
         """Lets each query see one key of its future."""
@@ -120,7 +120,7 @@ def test_mutation_wrong_mask(monkeypatch):
         e[rows, start + rows + 1] = open_[rows, start + rows + 1]
         return e
 
-    monkeypatch.setattr(causal, "_weights", shifted)
+    monkeypatch.setattr(closed_forms, "_block_weights", shifted)
     assert not holds("agarwal2025/eq13-32", "eq/blocked", closed_forms_checked.blocked_error(97, 0.3))
 
 
@@ -146,15 +146,15 @@ def test_correct_logit_can_fall_along_minus_u():
 @pytest.mark.parametrize("bias", [False, True])
 def test_toy_step_is_plain_gradient_descent(bias):
     """On the four matrices, and on the bias of equation 7 only where it is trained; alone and at each run's own rate."""
-    run = toy_runs.train([0], 0.5, 0.1, 1, bias)
+    run = toy_runs.train([0], 0.5, 0.1, bias)
     w = closed_forms.Weights(*[p[0].clone().requires_grad_() for p in run.weights[0]])
     loss = torch.nn.functional.cross_entropy(closed_forms.forward(run.x[0], w).logits, run.y[0], reduction="sum")
     grads = torch.autograd.grad(loss, w)
     for name, g in zip(w._fields, grads, strict=True):
         step = 0.1 * g if bias or name != "b" else 0 * g
         assert relative(getattr(run.weights[1], name)[0], getattr(w, name).detach() - step) < 1e-12
-    many = toy_runs.at_rates([0, 1], 0.5, (0.03, 0.1), bias)[1]
-    np.testing.assert_allclose(many.loss[:2, 0], run.loss[:, 0], rtol=1e-12)
+    many = toy_runs.train([0, 1, 0, 1], 0.5, torch.tensor([0.03, 0.03, 0.1, 0.1], dtype=torch.float64), bias)
+    np.testing.assert_allclose(many.loss[:2, 2], run.loss[:2, 0], rtol=1e-12)
 
 
 def test_alignment_is_ranked_against_random_directions():
@@ -170,7 +170,7 @@ def test_alignment_is_ranked_against_random_directions():
     line[:, :, 0] = torch.tensor([1.0, 0.5])
     together, mixed = figures_1_5.ranks(moving(line), 400)
     assert together.min() == 1
-    assert figures_1_5.first_shares(moving(line)) == pytest.approx(np.ones(200))
+    assert figures_1_5.first_shares(figures_1_5.displacements(moving(line))) == pytest.approx(np.ones(200))
     angles = torch.from_numpy(rng.uniform(0, 2 * np.pi, 200))
     turned = torch.zeros(200, 2, 3).double()
     turned[:, :, 0] = torch.stack([angles.cos(), angles.sin()], -1)  # one line each, another one for each run

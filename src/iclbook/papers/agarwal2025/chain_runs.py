@@ -3,8 +3,9 @@ of section 8.2."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,11 @@ from ...tasks.sticky_chain import Sequence as SymbolSequence
 from ...tasks.sticky_chain import StickyChain
 from ...training import Group, History, Run
 from ...training.study import Study
-from .causal import predict, step
-from .closed_forms import Weights
+from .closed_forms import Weights, causal_predict, causal_step
 
-#: Trained matrices, in the order of the recorded gradient norms.
+#: Trained matrices of section 7.2 in the order of the recorded gradient norms, with their shapes.
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
+SHAPES = ((10, 20), (10, 20), (15, 20), (8, 15))
 #: Section 7.2's initial weights: unstated; here the published program's 0.1 N(0, 1).
 INIT_SCALE = 0.1
 #: Purpose of the numbers of a run's long sequences.
@@ -72,8 +73,9 @@ class Data(NamedTuple):
     held_out: SymbolSequence
 
 
+@lru_cache(maxsize=64)
 def data(chain: StickyChain, seed: int) -> Data:
-    """The sequences of a data seed, drawn on the CPU so that every device trains on the same."""
+    """The sequences of a data seed, drawn on the CPU so that every device trains on the same; not to be written to."""
     train = chain.sequence(*random.drawn(chain, seed, SEQUENCES, ()))
     held_out = chain.sequence(*random.drawn(chain, seed, SEQUENCES, (), 1), train.means)
     return Data(train, one_hot(train.y, chain.n).to(train.x), held_out)
@@ -81,11 +83,7 @@ def data(chain: StickyChain, seed: int) -> Data:
 
 @dataclass(frozen=True)
 class OwnSequences:
-    """A run's sequence, all of it at every step, for :class:`iclbook.training.FullBatch`.
-
-    Attributes:
-        chain: where each run's sequence comes from.
-    """
+    """A run's own sequence of a chain, all of it at every step, for :class:`iclbook.training.FullBatch`."""
 
     chain: StickyChain
 
@@ -103,18 +101,14 @@ def mean_cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
 
 
 def closed_gradient(params: dict[str, Tensor], batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
-    """Gradients and loss of one run by :func:`.causal.step`."""
-    got = step(batch.context[0], batch.target[0], *(params[name] for name in MATRICES))
-    return {name: getattr(got, name) for name in MATRICES}, got.loss
+    """Gradients and loss of one run by :func:`.closed_forms.causal_step`."""
+    loss, *slopes = causal_step(batch.context[0], batch.target[0], *(params[name] for name in MATRICES))
+    return dict(zip(MATRICES, slopes, strict=True)), loss
 
 
 @dataclass(frozen=True)
 class OnSequences:
-    """Observes every run on its own sequence and on its held-out one.
-
-    Attributes:
-        weights: record the weights as well, ``weights`` ``(R, 820)``, the matrices flattened one after the other.
-    """
+    """Observes every run on its own sequence and on its held-out one; with ``weights`` those as well, ``(R, 820)``, the matrices flattened one after the other."""
 
     weights: bool = False
 
@@ -124,15 +118,15 @@ class OnSequences:
     def of_runs(self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None) -> dict[str, Tensor]:
         """Of every run ``(R,)``, in nats: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy of
         attention) and ``kl`` = KL(this || first run of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients."""
-        found: dict[str, list[Tensor]] = {}
+        rows: list[dict[str, Tensor]] = []
         first: dict[int, Tensor] = {}
         grads, _ = ensemble.gradients(params, seen)
         for r, run in enumerate(ensemble.runs):
             own = [params[name][r] for name in MATRICES]
             (x, x_new), (y, y_new) = seen.context[r], seen.target[r].argmax(-1)
-            logits, spread = predict(x, *own)
+            logits, spread = causal_predict(x, *own)
             logs = logits.log_softmax(-1)
-            fresh = predict(x_new, *own).logits.log_softmax(-1)
+            fresh = causal_predict(x_new, *own).logits.log_softmax(-1)
             reference = first.setdefault(run.data_seed, logs)
             row = {
                 "nll": -logs.gather(1, y[:, None]).mean(),
@@ -143,23 +137,20 @@ class OnSequences:
                 "held_out": -fresh.gather(1, y_new[:, None]).mean(),
                 "norms": torch.stack([grads[name][r].norm() for name in MATRICES]),
             }
-            for name, value in row.items():
-                found.setdefault(name, []).append(value)
+            rows.append(row)
         kept = {"weights": torch.cat([params[n].flatten(1) for n in MATRICES], 1)} if self.weights else {}
-        return {name: torch.stack(values) for name, values in found.items()} | kept
+        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]} | kept
 
 
 # -- values along training, of runs whose weights are kept ----------------------------------------------------------------
 
 
-def unpack(flat: np.ndarray | Tensor, sizes: Mapping[str, int]) -> Weights:
+def unpack(flat: np.ndarray) -> Weights:
     """Recorded weights ``(..., 820)`` as matrices in float64; the bias is zero."""
-    flat = torch.as_tensor(np.asarray(flat)).double()
-    d_x, d_k, d_v, n = (sizes[k] for k in ("d_x", "d_k", "d_v", "n_classes"))
-    shapes = ((d_k, d_x), (d_k, d_x), (d_v, d_x), (n, d_v))
-    parts = flat.split([a * b for a, b in shapes], -1)
-    matrices = [p.unflatten(-1, s) for p, s in zip(parts, shapes, strict=True)]
-    return Weights(*matrices, flat.new_zeros(*flat.shape[:-1], n))
+    flat = torch.as_tensor(flat).double()
+    parts = flat.split([rows * columns for rows, columns in SHAPES], -1)
+    matrices = [part.unflatten(-1, shape) for part, shape in zip(parts, SHAPES, strict=True)]
+    return Weights(*matrices, flat.new_zeros(*flat.shape[:-1], SHAPES[-1][0]))
 
 
 def sampled_positions(T: int) -> np.ndarray:
@@ -167,11 +158,10 @@ def sampled_positions(T: int) -> np.ndarray:
     return np.sort(numpy_rng(0).choice(T, min(SAMPLED, T), replace=False))
 
 
-def value_paths(chain: StickyChain, seed: int, flat: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:
-    """Values ``(records, 200, d_v)`` of a seed's run at the sampled positions, from its recorded weights ``(records, 820)``."""
+def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:
+    """Values ``(records, 200, d_v)`` of a seed's run at the sampled positions, from its weights at the records."""
     x = data(chain, seed).train.x.double()
-    x = x[sampled_positions(len(x))]
-    return (x @ unpack(flat, sizes).W_V.mT).numpy()
+    return (x[sampled_positions(len(x))] @ w.W_V.mT).numpy()
 
 
 def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
@@ -181,7 +171,7 @@ def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.nd
     weights = histories[spec.name].circuits["weights"]  # (records, R, 820)
     found: dict[str, list] = {"length": [], "straight": [], "pc1": []}
     for r, run in enumerate(spec.runs):
-        paths = value_paths(study.data.task.chain, run.data_seed, weights[:, r], dict(spec.kwargs))
+        paths = value_paths(study.data.task.chain, run.data_seed, unpack(weights[:, r]))
         moves = paths[-1] - paths[0]
         length, spread = np.linalg.norm(moves, axis=1), np.linalg.svd(moves, compute_uv=False) ** 2
         found["length"].append(length)
@@ -195,11 +185,7 @@ def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.nd
 
 @dataclass(frozen=True)
 class FreshSequences:
-    """A new sequence of length :data:`FRESH_T` at every step, with the means of the run's own long sequence; a kind of :mod:`iclbook.training.data`.
-
-    Attributes:
-        chain: of the long sequence.
-    """
+    """A new sequence of length :data:`FRESH_T` at every step, with the means of the run's own long sequence of ``chain``; a kind of :mod:`iclbook.training.data`."""
 
     chain: StickyChain
 
@@ -226,11 +212,7 @@ class FreshSequences:
 
 @dataclass(frozen=True)
 class AboveFloor:
-    """Observes ``gap``: loss on the run's held-out sequence minus its Bayes floor, nats.
-
-    Attributes:
-        chain: of the held-out sequence.
-    """
+    """Observes ``gap``: loss on the run's held-out sequence of ``chain`` minus its Bayes floor, nats."""
 
     chain: StickyChain
 
@@ -242,7 +224,7 @@ class AboveFloor:
         found = []
         for r, run in enumerate(ensemble.runs):
             own = data(self.chain, run.data_seed).held_out
-            logits = predict(own.x.to(params["W_V"]), *(params[name][r] for name in MATRICES)).logits
+            logits = causal_predict(own.x.to(params["W_V"]), *(params[name][r] for name in MATRICES)).logits
             found.append(cross_entropy(logits, own.y.to(logits.device)) - self.chain.bayes_loss(own))
         return {"gap": torch.stack(found)}
 
@@ -252,11 +234,7 @@ class AboveFloor:
 
 @dataclass(frozen=True)
 class DroppedSequences:
-    """A run's short sequence at every step, and uniform numbers that drop attention weights; a kind of :mod:`iclbook.training.data`.
-
-    Attributes:
-        chain: of the sequence.
-    """
+    """A run's own short sequence of ``chain`` at every step, and uniform numbers that drop attention weights; a kind of :mod:`iclbook.training.data`."""
 
     chain: StickyChain
 

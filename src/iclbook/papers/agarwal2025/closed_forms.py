@@ -2,6 +2,10 @@
 
 Vectors are rows here: ``x`` is ``(..., T, d_x)``, ``q`` and ``k`` are ``(..., T, d_k)``, ``v``, ``g`` and ``u`` are ``(..., T, d_v)``, logits are
 ``(..., T, C)`` and ``alpha`` is ``(..., T, T)`` with the query first, as in the paper. Leading axes are runs.
+
+The gradients of a long causal sequence are taken a block of queries at a time, and no ``(T, T)`` array is ever held. Three facts make one pass enough. The loss
+of a query needs nothing of later queries, so its error is known as soon as its logits are. The baseline of equation 12 is ``E_{alpha_i}[b] = u_i . g_i =
+error_i . logits_i``, a single number, so the advantage of a whole block is one matrix product. And a causal block sees no key after its last query.
 """
 
 from __future__ import annotations
@@ -11,6 +15,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+#: Queries of a block: its scores stay in a core's cache.
+BLOCK = 128
+#: While no score can exceed this, subtracting a bound on it instead of the row's largest score cannot underflow, and saves a pass.
+SAFE = 40.0
 
 
 class Weights(NamedTuple):
@@ -64,8 +73,8 @@ def forward(x: Tensor, w: Weights, mask: Tensor | None = None) -> Forward:
 
 
 def losses(logits: Tensor, y: Tensor) -> Tensor:
-    """``L_i = -log p_{i, y_i}`` ``(..., T)``; equation 9 is their sum."""
-    return -logits.log_softmax(-1).gather(-1, y[..., None])[..., 0]
+    """``L_i = -log p_{i, y_i}`` ``(..., T)`` from logits ``(..., T, C)``; equation 9 is their sum."""
+    return -logits.log_softmax(-1).gather(-1, y.expand(logits.shape[:-1])[..., None])[..., 0]
 
 
 # -- gradients, equations 10 to 32 ----------------------------------------------------------------------------------------
@@ -111,21 +120,6 @@ def score_gradient(alpha: Tensor, b: Tensor) -> Tensor:
     return -alpha * advantage(alpha, b)
 
 
-def query_gradient(ds: Tensor, k: Tensor) -> Tensor:
-    """``dL/dq_i = sum_k dL/ds_ik k_k / sqrt(d_k)`` (equations 24, 25 and 28)."""
-    return ds @ k / math.sqrt(k.shape[-1])
-
-
-def key_gradient(ds: Tensor, q: Tensor) -> Tensor:
-    """``dL/dk_j = sum_i dL/ds_ij q_i / sqrt(d_k)`` (equations 26, 27 and 28)."""
-    return ds.mT @ q / math.sqrt(q.shape[-1])
-
-
-def projection_gradient(d: Tensor, x: Tensor) -> Tensor:
-    """``sum_i d_i x_i^T`` for the gradients ``d`` of queries, keys or values (equations 29, 30 and 31)."""
-    return d.mT @ x
-
-
 def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
     """``dL/dW_V = U A X^T`` (equation 32) with the paper's columns as rows."""
     return u.mT @ alpha @ x
@@ -140,15 +134,16 @@ def every_gradient(
     derivative with the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing. ``known``: :func:`forward` of these.
     """
     f = forward(x, w, mask) if known is None else known
-    dl = logit_gradient(f.p, y)
-    u = dl @ w.W_O
+    scale = math.sqrt(f.q.shape[-1])
+    dl, u = logit_gradient(f.p, y), upstream(f.p, y, w.W_O)
     b = compatibility(u, f.v)
     ds = score_gradient(f.alpha, b)
-    dq, dk, dv = query_gradient(ds, f.k), key_gradient(ds, f.q), value_gradient(f.alpha, u)
-    found = {"logits": dl, "g": u, "v": dv, "alpha": b, "s": ds, "q": dq, "k": dk}
-    found["W_Q"], found["W_K"] = projection_gradient(dq, x), projection_gradient(dk, x)
+    dq = ds @ f.k / scale  # sum_k dL/ds_ik k_k / sqrt(d_k): equations 24, 25 and 28
+    dk = ds.mT @ f.q / scale  # sum_i dL/ds_ij q_i / sqrt(d_k): equations 26, 27 and 28
+    found = {"logits": dl, "g": u, "v": value_gradient(f.alpha, u), "alpha": b, "s": ds, "q": dq, "k": dk}
+    found["W_Q"], found["W_K"] = dq.mT @ x, dk.mT @ x  # sum_i dL/dq_i x_i^T and the like: equations 29 to 31
     found["W_V"] = value_projection_gradient(u, f.alpha, x)
-    found["W_O"], found["b"] = projection_gradient(dl, f.g), dl.sum(-2)
+    found["W_O"], found["b"] = dl.mT @ f.g, dl.sum(-2)
     return losses(f.logits, y), found
 
 
@@ -158,11 +153,6 @@ def every_gradient(
 def value_step(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     """``Delta v_j = -rate sum_i alpha_ij u_i`` for free values (equations 33 and 38)."""
     return -rate * value_gradient(alpha, u)
-
-
-def score_step(alpha: Tensor, b: Tensor, rate: float) -> Tensor:
-    """``Delta s_ij = -rate dL/ds_ij`` for free scores (equation 34)."""
-    return -rate * score_gradient(alpha, b)
 
 
 def context_change(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
@@ -195,3 +185,87 @@ def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tenso
     """What steps on ``W_Q`` and ``W_K`` (equations 29, 30) do to the scores, to first order in the rate."""
     gram = x @ x.mT
     return scores(-rate * gram @ dq, k) + scores(q, -rate * gram @ dk)
+
+
+# -- long causal sequences ------------------------------------------------------------------------------------------------
+
+
+class Predictions(NamedTuple):
+    """``logits`` ``(T, C)`` and each query's entropy of attention over the largest possible, ``(T,)`` (NaN for the first)."""
+
+    logits: Tensor
+    spread: Tensor
+
+
+def _block_weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | None) -> Tensor:
+    """Unnormalised attention ``(stop - start, stop)`` of a block of (scaled) queries."""
+    if shift is None:
+        e = q[start:stop] @ k[:stop].T
+        # before the largest is sought: a hidden key's score could push all others to zero
+        e[:, start:].masked_fill_(~causal_mask(stop - start, e.device), -torch.inf)
+        e -= e.amax(1, keepdim=True)
+    else:
+        e = torch.cat([q[start:stop], -shift[start:stop]], 1) @ _ones(k[:stop]).T
+    e.exp_()
+    e[:, start:].tril_()
+    return e
+
+
+def _shift(q: Tensor, k: Tensor) -> Tensor | None:
+    """A bound ``(T, 1)`` on each query's scores; ``None`` where the largest score itself must be found."""
+    bound = q.norm(dim=1, keepdim=True) * k.norm(dim=1).max()
+    return None if bound.is_cuda or not float(bound.max()) < SAFE else bound
+
+
+def _ones(a: Tensor) -> Tensor:
+    """A column of ones beside ``a``."""
+    return torch.cat([a, a.new_ones(len(a), 1)], 1)
+
+
+def causal_step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> tuple[Tensor, ...]:
+    """Mean cross-entropy of a causal head (equation 9 over T) and its gradients in the four matrices, by equations 13, 16, 23 and 28 to 32.
+
+    Args:
+        x: inputs ``(T, d_x)``.
+        target: one-hot targets ``(T, C)``.
+        W_Q, W_K, W_V, W_O: the weights of one run.
+    """
+    T = len(x)
+    scale = 1 / math.sqrt(len(W_Q))
+    q, k, v = x @ W_Q.T * scale, x @ W_K.T, x @ W_V.T
+    shift, brings = (_shift(q, k), _ones(v @ W_O.T))  # what a key adds to a query's logits and to its normaliser
+    dq, dk, used = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(target)
+    total = x.new_zeros(())
+    for start in range(0, T, BLOCK):
+        stop = min(start + BLOCK, T)
+        e = _block_weights(q, k, start, stop, shift)
+        summed = e @ brings[:stop]  # (block, C + 1): unnormalised logits and normaliser
+        z = summed[:, -1:]
+        logits = summed[:, :-1] / z
+        logs = logits.log_softmax(-1)
+        total -= (logs * target[start:stop]).sum()
+        error = (logs.exp() - target[start:stop]) / T  # equation 13
+        # b_ij = u_i . v_j = error_i . (W_O v_j) and E b = error_i . logits_i, so (b_ij - E b) / z_i is one product
+        against = torch.cat([error, -(error * logits).sum(1, keepdim=True)], 1) / z
+        ds = (against @ brings[:stop].T).mul_(e)  # (block, stop), equation 23
+        torch.mm(ds, k[:stop], out=dq[start:stop])
+        dk[:stop].addmm_(ds.T, q[start:stop])
+        used[:stop].addmm_(e.T, against[:, :-1])  # sum_i alpha_ij error_i: equation 16 before W_O
+    return total / T, dq.T @ x * scale, dk.T @ x, W_O.T @ (used.T @ x), used.T @ v
+
+
+def causal_predict(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> Predictions:
+    """Logits of a causal head without a bias, and the entropy of its attention over the log of the number of visible keys."""
+    T = len(x)
+    q, k = x @ W_Q.T / math.sqrt(len(W_Q)), x @ W_K.T
+    v1, logits, spread = _ones(x @ W_V.T), x.new_empty(T, len(W_O)), x.new_empty(T)
+    for start in range(0, T, BLOCK):
+        stop = min(start + BLOCK, T)
+        e = _block_weights(q, k, start, stop, None)
+        summed = e @ v1[:stop]
+        logits[start:stop] = summed[:, :-1] / summed[:, -1:] @ W_O.T
+        alpha = e / summed[:, -1:]
+        visible = torch.arange(start + 1, stop + 1, device=x.device).to(x)
+        spread[start:stop] = -torch.xlogy(alpha, alpha).sum(1) / visible.log()
+    spread[0] = torch.nan
+    return Predictions(logits, spread)

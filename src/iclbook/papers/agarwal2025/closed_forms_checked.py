@@ -9,17 +9,14 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
+from torch.func import jacrev, vmap
 
 from ...draw import numpy_rng
 from ...drawing import style
-from ...models.single_head import SingleHead
 from ...random import generator
-from . import causal
 from . import closed_forms as closed
 from .closed_forms import Weights
 
-#: Purpose of the random numbers, see :func:`iclbook.random.generator`.
-PURPOSE = 7
 #: Step sizes over which exponents are fitted.
 STEP_SIZES = np.geomspace(1e-4, 1e-2, 5)
 
@@ -44,7 +41,7 @@ def random_weights(
 
 def random_case(index: int, largest: int = 12) -> Case:
     """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
-    gen = generator(index, PURPOSE)
+    gen = generator(index, 7)
 
     def draw(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, (), generator=gen))
@@ -77,8 +74,7 @@ def autograd(case: Case) -> dict[str, Tensor]:
     x, y, w, mask = case
     w = Weights(*[p.clone().requires_grad_() for p in w])
     f = closed.forward(x, w, mask)
-    nodes = {"logits": f.logits, "g": f.g, "v": f.v, "alpha": f.alpha, "s": f.s, "q": f.q, "k": f.k}
-    nodes |= w._asdict()
+    nodes = {name: getattr(f, name) for name in ("logits", "g", "v", "alpha", "s", "q", "k")} | w._asdict()
     loss = torch.nn.functional.cross_entropy(f.logits, y, reduction="sum")
     return dict(zip(nodes, torch.autograd.grad(loss, list(nodes.values())), strict=True))
 
@@ -92,42 +88,34 @@ def gradient_error(index: int) -> float:
 
 def closed_forms(n: int = 240) -> dict[str, float]:
     """Equations 13 to 32 on ``n`` random cases, equation 18 by itself, and the evaluation by blocks of queries."""
-    jacobian = 0.0
-    for index in range(20):
-        s = random_case(index).x
-        truth = torch.stack([torch.autograd.functional.jacobian(lambda r: r.softmax(-1), row) for row in s])
-        jacobian = max(jacobian, relative(closed.softmax_jacobian(s.softmax(-1)), truth))
+    jacobian = vmap(jacrev(lambda row: row.softmax(-1)))
+    rows = [random_case(index).x for index in range(20)]
     shapes = {tuple(part.shape for part in (*random_case(i).w, random_case(i).x)) for i in range(n)}
     return {
         "eq/gradients": max(gradient_error(index) for index in range(n)),
         "eq/sizes": len(shapes),
-        "eq/jacobian": jacobian,
+        "eq/jacobian": max(relative(closed.softmax_jacobian(s.softmax(-1)), jacobian(s)) for s in rows),
         "eq/blocked": max(blocked_error(T, scale) for T in (5, 96, 97, 250) for scale in (0.1, 0.5, 0.8)),
     }
 
 
 def blocked_error(T: int, scale: float) -> float:
-    """The evaluation by blocks against autograd through the plain causal model, float64."""
+    """The evaluation by blocks of queries (mean loss) against autograd through the plain causal head, float64."""
     gen = generator(T, 8)
     x, y = torch.randn(T, 20, generator=gen, dtype=torch.float64), torch.randint(0, 8, (T,), generator=gen)
-    model = SingleHead().double()
-    model.initialise(gen, scale)
-    logits = model(x)
-    loss = torch.nn.functional.cross_entropy(logits, y)
-    weights = [model.W_Q, model.W_K, model.W_V, model.W_O]
-    truth = torch.autograd.grad(loss, weights)
-    with torch.no_grad():
-        found = causal.step(x, torch.nn.functional.one_hot(y, 8).double(), *weights)
-        seen = causal.predict(x, *weights).logits
-    errors = [relative(a, b) for a, b in zip(found[1:], truth, strict=True)]
-    return max(*errors, abs(float(found.loss - loss.detach())), relative(seen, logits.detach()))
+    case = Case(x, y, random_weights(gen, 20, 10, 15, 8, scale), closed.causal_mask(T))
+    truth, plain = autograd(case), closed.forward(x, case.w, case.mask)
+    loss, *found = closed.causal_step(x, torch.nn.functional.one_hot(y, 8).double(), *case.w[:4])
+    errors = [relative(part, truth[name] / T) for name, part in zip(Weights._fields[:4], found, strict=True)]
+    errors.append(relative(loss, closed.losses(plain.logits, y).mean()))
+    return max(*errors, relative(closed.causal_predict(x, *case.w[:4]).logits, plain.logits))
 
 
 # -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------
 
 
-def _loss(case: Case, v: Tensor, s: Tensor) -> Tensor:
-    """Losses ``(T,)`` from free values and scores."""
+def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
+    """Losses ``(..., T)`` from free values ``(..., T, d_v)`` and scores ``(..., T, T)``."""
     *_, logits, _ = closed.attend(s, v, case.w.W_O, case.w.b, case.mask)
     return closed.losses(logits, case.y)
 
@@ -142,20 +130,20 @@ def first_order(n: int = 40) -> dict[str, float | list[float]]:
         _, d = closed.every_gradient(*case)
         u = d["g"]
         missed: dict[str, list[float]] = {name: [] for name in exponents}
-        before, j = _loss(case, f.v, f.s), index % len(case.x)
+        before, j = losses_of(case, f.v, f.s), index % len(case.x)
         for rate in STEP_SIZES:
             moved = {
-                "v": _loss(case, f.v - rate * d["v"], f.s),
-                "s": _loss(case, f.v, f.s - rate * d["s"]),
-                "q": _loss(case, f.v, closed.scores(f.q - rate * d["q"], f.k)),
-                "k": _loss(case, f.v, closed.scores(f.q, f.k - rate * d["k"])),
+                "v": losses_of(case, f.v - rate * d["v"], f.s),
+                "s": losses_of(case, f.v, f.s - rate * d["s"]),
+                "q": losses_of(case, f.v, closed.scores(f.q - rate * d["q"], f.k)),
+                "k": losses_of(case, f.v, closed.scores(f.q, f.k - rate * d["k"])),
             }
             for name, after in moved.items():
                 missed[name].append(float((after - before).sum() + rate * (d[name] ** 2).sum()))
             v = f.v.clone()
             v[j] += closed.value_step(f.alpha, u, rate)[j]
             predicted = closed.loss_change(f.alpha, u, rate)[:, j]
-            missed["one"].append(float((_loss(case, v, f.s) - before - predicted).abs().max()))
+            missed["one"].append(float((losses_of(case, v, f.s) - before - predicted).abs().max()))
         most = int((d["v"] ** 2).sum(-1).argmax())
         v = f.v.clone()
         v[most] -= d["v"][most]
@@ -189,12 +177,7 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
         case = random_case(index)
         truth, (_, d) = autograd(case), closed.every_gradient(*case)
         f = closed.forward(case.x, case.w, case.mask)
-        printed = {
-            "v": closed.value_step(f.alpha, d["g"], 1.0),
-            "s": closed.score_step(f.alpha, d["alpha"], 1.0),
-            "q": -d["q"],
-            "k": -d["k"],
-        }
+        printed = {name: -d[name] for name in "vsqk"}  # equations 33 to 36 at a rate of 1
         free.append(max(relative(step, -truth[name]) for name, step in printed.items()))
         see = torch.ones_like(f.s, dtype=torch.bool) if case.mask is None else case.mask
         moved = closed.scores(printed["q"], f.k) + closed.scores(f.q, printed["k"])
@@ -221,11 +204,6 @@ def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
         error = ((exact - rough) / rough).abs()
         rows.append(torch.stack([f.alpha / others, closed.neglected(f.alpha, u), error], -1)[seen])
     return dict(zip(("lead", "rho", "error"), torch.cat(rows).numpy().T, strict=True))
-
-
-def printed_condition(pairs: Mapping[str, np.ndarray], ratio: float = 10.0) -> dict[str, float]:
-    """Largest relative error of equation 43 where ``alpha_ij`` is at least ``ratio`` times any other ``alpha_rj``."""
-    return {"dominant/printed": float(pairs["error"][pairs["lead"] >= ratio].max())}
 
 
 def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Figure:

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from ... import random
 from ...drawing import style
 from ...random import INIT, generator
-from ...statistics import Estimate, bootstrap_error, ratio_error
+from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
-from .causal import predict, step
-from .chain_runs import MATRICES
+from .chain_runs import MATRICES, data
+from .closed_forms import causal_predict, causal_step
 from .closed_forms_checked import random_weights
-from .table_1 import Curves, bayes_losses, data, filtered_losses, paired, steps_to
+from .table_1 import Curves, bayes_losses, paired, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0
@@ -35,15 +35,11 @@ def rate_values() -> dict[str, float]:
 
 def floor_values(chain: StickyChain, sequences: int) -> dict[str, Estimate]:
     """Best loss from the noisy inputs minus best loss from the clean state, on the same sequences, nats."""
-    every, best = [], []
-    clear, transition = replace(chain, noise=0.0), chain.transition
+    excess, clear = [], replace(chain, noise=0.0)
     for seed in range(sequences):
         numbers = random.drawn(chain, seed, 9, ())
-        true = clear.sequence(*numbers)
-        state = (true.x[:, None] - true.means).square().sum(-1).argmin(1).numpy()
-        every.append(chain.sequence(*numbers))
-        best.append(-np.log(transition[state, every[-1].y.numpy()]).mean())
-    return {"floor/excess": Estimate.mean(filtered_losses(chain, every) - best)}
+        excess.append(chain.bayes_loss(chain.sequence(*numbers)) - clear.bayes_loss(clear.sequence(*numbers)))
+    return {"floor/excess": Estimate.mean(excess)}
 
 
 def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
@@ -58,7 +54,7 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
     W_V[: chain.n] = torch.linalg.pinv(means.mT)  # (n, 20): maps a mean to its symbol's unit vector
     W_O = torch.zeros(chain.n, 15, dtype=torch.float64)
     W_O[:, : chain.n] = torch.from_numpy(np.log(chain.transition)).mT
-    logits = predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
+    logits = causal_predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
     return float(torch.nn.functional.cross_entropy(logits, seq.y)) - bayes_losses(chain, (seed,))[0]
 
 
@@ -72,11 +68,11 @@ def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -
     weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
     losses: list[float] = []
     for _ in range(steps):
-        got = step(x, target, *weights)
-        losses.append(float(got.loss))
+        loss, *slopes = causal_step(x, target, *weights)
+        losses.append(float(loss))
         if not losses[-1] <= LOST * losses[0]:
             break
-        weights = [p - rate * len(x) * getattr(got, name) for p, name in zip(weights, MATRICES, strict=True)]
+        weights = [p - rate * len(x) * slope for p, slope in zip(weights, slopes, strict=True)]
     return np.array(losses)
 
 
@@ -95,25 +91,24 @@ ARM_NAMES = {
 }
 #: What the schedule is compared with.
 RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
-#: Arms that come to learn their sequence by heart.
-BY_HEART = ("uniform1", "adam0.001")
 
 
 def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
     """The schedule against everything else at the same number of steps, paired by seed: final loss on held-out data against each rival on its own seeds, and
     on the trained sequence for speeds."""
-    seeds, half = others["uniform0.02"].seeds, int(np.argmin(np.abs(em.steps - em.steps[-1] / 2)))
-    sooner = paired(em["nll"][half] - sgd.only(em.seeds)["nll"][-1])
+    half, turns = int(np.argmin(np.abs(em.steps - em.steps[-1] / 2))), others["alternating"]
+    sooner = paired(em["nll"][half] - sgd["nll"][-1])
     ahead = {name: em.only(others[name].seeds)["held_out"][-1] - others[name]["held_out"][-1] for name in RIVALS}
-    em, sgd, turns = em.only(seeds), sgd.only(seeds), others["alternating"]
+    em, sgd = em.only(turns.seeds), sgd.only(turns.seeds)
     level = sgd["nll"][-1]
-    pace = {rate: steps_to(others[f"uniform{rate:g}"].only(seeds), level).mean() * rate for rate in (0.02, 0.1)}
+    pace = [steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
+    by_heart = [others[name][kind][-1].mean() for name in ("uniform1", "adam0.001") for kind in ("nll", "held_out")]
     return {f"fair/vs_{name}": paired(difference) for name, difference in ahead.items()} | {
         "fair/seeds": [len(difference) for difference in ahead.values()],
-        "fair/by_heart": [float(others[n][kind][-1].mean()) for n in BY_HEART for kind in ("nll", "held_out")],
-        "fair/flow_law": [float(p / (sgd.steps[-1] * 0.01)) for p in pace.values()],
-        "fair/equal_rate": Estimate(float(last / steps.mean()), ratio_error(np.full(len(steps), last), steps)),
+        "fair/by_heart": by_heart,
+        "fair/flow_law": [float(p / last) for p in pace],
+        "fair/equal_rate": Estimate.ratio(np.full(len(steps), last), steps),
         "manual/below_sgd": paired(turns["nll"][-1] - level),
         "manual/matched": sooner,
         "manual/difference": float((turns["nll"][-1] - em["nll"][-1]).mean()),
@@ -177,14 +172,14 @@ def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[f
     """Exponents in the initial scale of the gradients of W_V, W_O, W_Q, W_K (mean over seeds), and the leading order at small weights: u is of first order,
     so W_V and W_O have 1; b has 2 and meets one of q and k, so W_Q and W_K have 3."""
     scales = np.array([0.01, 0.02, 0.04])
-    order, slopes = ("W_V", "W_O", "W_Q", "W_K"), []
+    slopes = []
     for seed in seeds:
         own = data(chain, seed)
         sizes = []
         for scale in scales:
             w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, float(scale))
-            got = step(own.train.x.double(), own.target.double(), *w[:4])
-            sizes.append([float(getattr(got, name).norm()) for name in order])
+            _, q, k, v, o = causal_step(own.train.x.double(), own.target.double(), *w[:4])
+            sizes.append([float(slope.norm()) for slope in (v, o, q, k)])
         slopes.append(np.polyfit(np.log(scales), np.log(sizes), 1)[0])
     return {"sizes/exponents": np.mean(slopes, 0).tolist()}
 

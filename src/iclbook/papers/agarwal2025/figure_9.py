@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,52 +20,40 @@ from ...store import Results
 from ...tasks.sticky_chain import StickyChain
 from ...training.study import Study
 from . import closed_forms as closed
-from .causal import causal_pass, predict
-from .chain_runs import MATRICES, runs_of, sampled_positions, unpack, value_paths
-from .closed_forms import Weights
+from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, value_paths
 from .runs import ARMS
-from .table_1 import COLOUR, NAME, Curves, data, paired
+from .table_1 import COLOUR, NAME, Curves, paired
 
 #: The ways to train whose weights are kept, in the order of recorded lists.
 KEPT = ("sgd", "em")
-#: Queries whose attention rows are compared between records.
-QUERIES = 100
-#: The first steps, which section 7.2 speaks of as "early in training".
-EARLY = 100
 
 
-@dataclass(frozen=True)
-class Followed:
-    """One run: its ``chain``, ``seed`` and the ``sizes`` of its model, recorded ``steps``, and its weights ``flat (records, 820)``."""
+class Followed(NamedTuple):
+    """One run: its ``chain`` and ``seed``, and its weights ``w`` at the recorded ``steps``, stacked, float64."""
 
     chain: StickyChain
     seed: int
-    sizes: dict[str, int]
     steps: np.ndarray
-    flat: np.ndarray
+    w: closed.Weights
 
-    def weights(self, record: int) -> Weights:
-        """Weights at a record, float64."""
-        return unpack(self.flat[record], self.sizes)
+    def weights(self, records: int | list[int]) -> closed.Weights:
+        """Weights at a record, or at several."""
+        return closed.Weights(*(part[records] for part in self.w))
 
     def inputs(self) -> tuple[Tensor, Tensor]:
         """Inputs and targets of its own sequence, float64."""
         seq = data(self.chain, self.seed).train
         return seq.x.double(), seq.y
 
-    def values(self, records: Sequence[int] | slice = slice(None)) -> np.ndarray:
-        """Its sampled values ``(records, 200, d_v)``."""
-        return value_paths(self.chain, self.seed, self.flat[records], self.sizes)
-
 
 def followed(study: Study, results: Results, arm: str = "", group_name: str = "runs") -> list[Followed]:
     """Every seed's run of one arm of a group, or all of its runs."""
     (group,) = [g for g in study.groups if g.name == group_name]
-    own, sizes, task = results.group(group_name), dict(group.kwargs), getattr(study.data, "task", study.data)
+    own, chain = results.group(group_name), getattr(study.data, "task", study.data).chain
     if "weights" not in own:
         own["weights"] = np.concatenate([own[name].reshape(*own[name].shape[:2], -1) for name in MATRICES], 2)
     runs = runs_of(group, ARMS)[arm] if arm else range(len(group.runs))
-    return [Followed(task.chain, group.runs[r].data_seed, sizes, own["steps"], own["weights"][:, r]) for r in runs]
+    return [Followed(chain, group.runs[r].data_seed, own["steps"], unpack(own["weights"][:, r])) for r in runs]
 
 
 # -- Figure 9 -------------------------------------------------------------------------------------------------------------
@@ -96,27 +84,24 @@ def least_of_shares(happens: np.ndarray) -> Estimate:
     return Estimate(float(happens.mean(1).min()), float(np.hypot(seeds, samples)))
 
 
-def projected(runs: Sequence[Followed]) -> tuple[list[np.ndarray], float]:
-    """Sampled values of several runs of one seed on the first two principal components of all their starts and ends: ``(records, 200, 2)`` each, and the
-    share of variance that these two hold."""
-    paths = [run.values() for run in runs]
-    ends = np.concatenate([p[i] for p in paths for i in (0, -1)])
-    centre = ends.mean(0)
-    _, size, axes = np.linalg.svd(ends - centre, full_matrices=False)
-    return [(p - centre) @ axes[:2].T for p in paths], float((size[:2] ** 2).sum() / (size**2).sum())
-
-
-def plot_value_arrows(em: np.ndarray, sgd: np.ndarray, share: float) -> Figure:
-    """Figure 9: start to end of 200 values ``(records, 200, 2)`` on the first two principal axes; EM-like blue, SGD red, as printed."""
+def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
+    """Figure 9: start to end of 200 values of two runs of one seed on the first two principal components of all their starts and ends; EM-like blue, SGD red, as
+    printed."""
+    ends = [value_paths(run.chain, run.seed, run.weights([0, -1])) for run in (em, sgd)]  # (2, 200, d_v) each
+    every = np.concatenate(ends).reshape(-1, ends[0].shape[-1])
+    centre = every.mean(0)
+    _, size, components = np.linalg.svd(every - centre, full_matrices=False)
+    shown = [(own - centre) @ components[:2].T for own in ends]
+    drawn = np.concatenate([*shown[0], shown[1][1]])
     fig, axes = style.figure(2, aspect=0.85, sharex=True, sharey=True)
-    ends = np.concatenate([em[0], em[-1], sgd[-1]])
     look = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.005, "alpha": 0.75}
-    for ax, paths, arm in ((axes[0], em, "em"), (axes[1], sgd, "sgd")):
-        ax.quiver(*paths[0].T, *(paths[-1] - paths[0]).T, color=COLOUR[arm], **look)
-        ax.plot(*paths[0].T, ".", color=style.INK, ms=1.5)
+    for ax, (start, end), arm in zip(axes, shown, ("em", "sgd"), strict=True):
+        ax.quiver(*start.T, *(end - start).T, color=COLOUR[arm], **look)
+        ax.plot(*start.T, ".", color=style.INK, ms=1.5)
         ax.set(title=NAME[arm], xlabel="principal axis 1")
-        ax.set(xlim=(ends[:, 0].min(), ends[:, 0].max()), ylim=(ends[:, 1].min(), ends[:, 1].max()))
+        ax.set(xlim=(drawn[:, 0].min(), drawn[:, 0].max()), ylim=(drawn[:, 1].min(), drawn[:, 1].max()))
         ax.margins(0.05)
+    share = (size[:2] ** 2).sum() / (size**2).sum()  # of the variance
     axes[0].set_ylabel("principal axis 2")
     axes[1].text(0.98, 0.02, f"{share:.0%} of variance", transform=axes[1].transAxes, ha="right", fontsize=8)
     return fig
@@ -128,13 +113,8 @@ def plot_value_arrows(em: np.ndarray, sgd: np.ndarray, share: float) -> Figure:
 def kl_values(
     em: Curves, sgd: Curves, runs: Sequence[Followed], onward: Sequence[Sequence[Followed]]
 ) -> dict[str, object]:
-    """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is.
-
-    Args:
-        em, sgd: at equal steps.
-        runs: of the schedule, with their weights.
-        onward: SGD up to their loss, on the same sequences: from the same initial weights, and from those of other seeds.
-    """
+    """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is: at equal
+    steps, and of ``runs`` of the schedule against SGD trained ``onward`` to their loss, from the same initial weights and from those of other seeds."""
     kl, known = em["kl"][-1], math.log(8) - em["entropy"][-1]
     shares, spreads = np.array([[at_equal_loss(*pair) for pair in zip(runs, sgds, strict=True)] for sgds in onward]).T
     return {
@@ -142,7 +122,7 @@ def kl_values(
         "kl/end": Estimate.mean(kl / known),
         "kl/share": shares.mean(0).tolist(),
         "kl/beyond_starts": paired(shares[:, 0] - shares[:, 1]),
-        "kl/diffuse": paired(em["spread"][-1] - sgd.only(em.seeds)["spread"][-1]),
+        "kl/diffuse": paired(em["spread"][-1] - sgd["spread"][-1]),
         "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
     }
 
@@ -151,7 +131,9 @@ def at_equal_loss(em: Followed, sgd: Followed) -> tuple[float, float]:
     """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record whose loss is nearest to EM's, and the relative entropy of EM's attention
     minus that of SGD's there."""
     x, y = em.inputs()
-    last, *found = [predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))]
+    last, *found = [
+        closed.causal_predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))
+    ]
     loss = cross_entropy(last.logits, y)
     near = min(found, key=lambda own: abs(cross_entropy(own.logits, y) - loss))
     own, other = (part.logits.log_softmax(-1) for part in (last, near))
@@ -182,22 +164,19 @@ def clusters(run: Followed) -> tuple[float, float, float]:
     seq = data(run.chain, run.seed).train
     symbols = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
     labels = symbols[sampled_positions(len(symbols))]
-    first, last = run.values([0, -1])
+    first, last = value_paths(run.chain, run.seed, run.weights([0, -1]))
     mixed = numpy_rng(0).permutation(labels)
     return silhouette(first, labels), silhouette(last, labels), silhouette(last, mixed)
 
 
-def cluster_values(study: Study, results: Results) -> dict[str, list[float]]:
+def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Estimate]:
     """Section 9.4 (2): means over seeds for the paper's two ways to train; a larger rate for everything would learn its sequence by heart."""
     found = np.array([[clusters(run) for run in followed(study, results, arm)] for arm in KEPT])
     start, end, mixed = found.transpose(2, 0, 1)  # (arms, seeds) each
-    ends, growth = [paired(own) for own in end], [paired(own) for own in end - start]
     return {
         "clusters/start": start.mean(1).tolist(),
-        "clusters/end": [own.value for own in ends],
-        "clusters/end_se": [own.error for own in ends],
-        "clusters/growth": [own.value for own in growth],
-        "clusters/growth_se": [own.error for own in growth],
+        "clusters/end": paired(end),
+        "clusters/growth": paired(end - start),
         "clusters/shuffled": mixed.mean(1).tolist(),
     }
 
@@ -207,9 +186,9 @@ def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
     ratios: list[float] = []
     for run in runs:
         x, y = run.inputs()
-        for record in (0, int(np.flatnonzero(run.steps <= EARLY)[-1])):
-            found = causal_pass(x, y, run.weights(record))
-            q, k, v = (float(d.square().mean().sqrt()) for d in (found.dq, found.dk, found.dv))
+        for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
+            _, d = closed.every_gradient(x, y, run.weights(record), closed.causal_mask(len(x)))
+            q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
             ratios.append(v / max(q, k))
     return {"sizes/activation_v_over_qk": float(np.median(ratios))}
 
@@ -222,20 +201,16 @@ def attention_rows(run: Followed) -> np.ndarray:
     x, _ = run.inputs()
     T = len(x)
     later = np.arange(T // 2, T)
-    queries = np.sort(numpy_rng(0).choice(later, min(QUERIES, T // 2), replace=False))
+    queries = np.sort(numpy_rng(0).choice(later, min(100, T // 2), replace=False))
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
-    rows = []
-    for record in range(len(run.steps)):
-        w = run.weights(record)
-        s = closed.scores(x[queries] @ w.W_Q.mT, x @ w.W_K.mT)
-        rows.append(s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy())
-    return np.array(rows)
+    s = closed.scores(x[queries] @ run.w.W_Q.mT, x @ run.w.W_K.mT)
+    return s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy()
 
 
 def way_left(states: np.ndarray) -> np.ndarray:
-    """Distance to the last state over that of the first, ``(records,)``, of states ``(records, ..., d)``: mean 1-norm of the rows."""
+    """Distance to the last state over that of the first, ``(records, R)``, of states ``(records, R, ..., d)``: mean 1-norm of the rows."""
     gap = np.abs(states - states[-1]).sum(-1)
-    gap = gap.reshape(len(gap), -1).mean(1)
+    gap = gap.reshape(*gap.shape[:2], -1).mean(2)
     return gap / gap[0]
 
 
@@ -247,20 +222,21 @@ def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
     """Way left ``(records, R)`` of attention, of the values and of the held-out loss above its floor, ``gap (records, R)``."""
     return {
-        "attention": np.stack([way_left(attention_rows(run)) for run in runs], 1),
-        "values": np.stack([way_left(run.values()) for run in runs], 1),
-        "error": np.stack([way_left(own[:, None]) for own in gap.T], 1),
+        "attention": way_left(np.stack([attention_rows(run) for run in runs], 1)),
+        "values": way_left(np.stack([value_paths(run.chain, run.seed, run.w) for run in runs], 1)),
+        "error": way_left(gap[..., None]),
     }
 
 
-def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray) -> dict[str, object]:
-    """How much nearer to its end attention is than values and error, mean over training and paired by run."""
+def frame_values(
+    left: Mapping[str, np.ndarray],
+    steps: np.ndarray,
+    keys: Sequence[str] = ("frame/left", "frame/before_values", "frame/before_loss"),
+) -> dict[str, list[float] | Estimate]:
+    """How much nearer to its end attention is than values and error, mean over training and paired by run; under these keys."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
-    return {
-        "frame/left": [float(own.mean()) for own in mean.values()],
-        "frame/before_values": paired(mean["attention"] - mean["values"]),
-        "frame/before_loss": paired(mean["attention"] - mean["error"]),
-    }
+    values, error = (paired(mean["attention"] - mean[name]) for name in ("values", "error"))
+    return dict(zip(keys, ([float(own.mean()) for own in mean.values()], values, error), strict=True))
 
 
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:

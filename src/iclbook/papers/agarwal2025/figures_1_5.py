@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -79,34 +78,18 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
 # -- Figure 1: one step ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OneStep:
-    """One step of one run, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; vectors are ``(2,)``. ``dloss`` and ``dadvantage`` are
-    pairs: when ``v_j`` alone moves, and when all weights take the step. Of several runs, everything has a leading axis ``(R, ...)``."""
+def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarray]:
+    """The step before the largest fall of each run's loss, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; taken at this rate, with
+    ``bias`` by the bias, too.
 
-    i: np.ndarray
-    j: np.ndarray
-    v: np.ndarray
-    dv: np.ndarray
-    u_bar: np.ndarray
-    u_i: np.ndarray
-    g: np.ndarray
-    dg: np.ndarray
-    alpha: np.ndarray
-    dloss: np.ndarray
-    dadvantage: np.ndarray
-
-
-def steepest(run: Ensemble, r: int) -> int:
-    """The step before the largest fall of the loss."""
-    return int(np.argmax(-np.diff(run.loss[:, r])))
-
-
-def steps_of(run: Ensemble, runs: Sequence[int], rate: float, bias: bool) -> OneStep:
-    """The steepest step of each of these runs, taken at this rate; ``bias``: whether the bias takes it too."""
-    every = [[p[r] for p in run.weights[steepest(run, r)]] for r in runs]
+    Returns:
+        ``alpha`` ``(R,)``; ``v``, ``dv``, ``u_bar`` of the value, ``u_i``, ``g``, ``dg`` of the query, ``(R, 2)``; ``dloss`` of the query and ``dadvantage`` of the
+        pair, ``(R, 2)``: when ``v_j`` alone moves, and when all weights take the step.
+    """
+    steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
+    every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
     w = Weights(*map(torch.stack, zip(*every, strict=True)))
-    x, y = run.x[list(runs)], run.y[list(runs)]
+    x, y = run.x, run.y
     f = forward(x, w)
     u = upstream(f.p, y, w.W_O)
     a = advantage(f.alpha, compatibility(u, f.v))
@@ -117,36 +100,36 @@ def steps_of(run: Ensemble, runs: Sequence[int], rate: float, bias: bool) -> One
     v[at, j] += dv[at, j]
     g = f.alpha @ v
     logits = g @ w.W_O.mT + w.b[:, None]
-    own_u = upstream(logits.softmax(-1), y, w.W_O)
     later = descend(w, every_gradient(x, y, w)[1], rate, bias)
     h = forward(x, later)
-    later_u = upstream(h.p, y, later.W_O)
+    after = (f.alpha, v, logits, w.W_O), (h.alpha, h.v, h.logits, later.W_O)
+    changed = [(losses(logits, y) - losses(f.logits, y))[at, i] for _, _, logits, _ in after]
     grown = [
-        (advantage(alpha, compatibility(t, values)) - a)[at, i, j]
-        for alpha, t, values in ((f.alpha, own_u, v), (h.alpha, later_u, h.v))
+        (advantage(alpha, compatibility(upstream(logits.softmax(-1), y, W_O), v)) - a)[at, i, j]
+        for alpha, v, logits, W_O in after
     ]
-    changed = [(losses(o, y) - losses(f.logits, y))[at, i] for o in (logits, h.logits)]
-    found = (i, j, f.v[at, j], dv[at, j], (f.alpha.mT @ u)[at, j], u[at, i], f.g[at, i], (g - f.g)[at, i])
-    pairs = torch.stack(changed, -1), torch.stack(grown, -1)
-    return OneStep(*(t.numpy() for t in (*found, f.alpha[at, i, j], *pairs)))
+    found = {
+        "alpha": f.alpha[at, i, j],
+        "v": f.v[at, j],
+        "dv": dv[at, j],
+        "u_bar": (f.alpha.mT @ u)[at, j],
+        "u_i": u[at, i],
+        "g": f.g[at, i],
+        "dg": (g - f.g)[at, i],
+        "dloss": torch.stack(changed, -1),
+        "dadvantage": torch.stack(grown, -1),
+    }
+    return {name: part.numpy() for name, part in found.items()}
 
 
-def one_step(run: Ensemble, r: int, rate: float, bias: bool = False) -> OneStep:
-    """:func:`steps_of` one run."""
-    return OneStep(*(part[0] for part in vars(steps_of(run, [r], rate, bias)).values()))
-
-
-def one_step_values(runs: Mapping[str, Ensemble], rates: Sequence[float]) -> dict[str, Estimate]:
+def one_step_values(steps: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Estimate]:
     """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
     pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
-    frozen, trained = (
-        steps_of(run, range(run.loss.shape[1]), rate, reading == "trained")
-        for (reading, run), rate in zip(runs.items(), rates, strict=True)
-    )
-    found = {"fig1/against": share((frozen.dv * frozen.u_i).sum(-1) < 0)}
+    frozen, trained = (steps[reading] for reading in READINGS)
+    found = {"fig1/against": share((frozen["dv"] * frozen["u_i"]).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
-        found[f"fig1/loss_{name}"] = share(step.dloss[:, column] < 0)
-        found[f"fig1/reinforced_{name}"] = share(step.dadvantage[:, column] > 0)
+        found[f"fig1/loss_{name}"] = share(step["dloss"][:, column] < 0)
+        found[f"fig1/reinforced_{name}"] = share(step["dadvantage"][:, column] > 0)
     return found
 
 
@@ -158,20 +141,21 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
     ax.annotate(label, ends.mean(0), (9, 0), textcoords="offset points", va="center", fontsize=9, color=colour)
 
 
-def plot_one_step(step: OneStep) -> Figure:
-    """Figure 1: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
+def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
+    """Figure 1 of one run: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
     one line and are drawn beside each other."""
     fig, axes = style.figure(2, aspect=0.85)
-    _arrow(axes[0], step.v, style.PALETTE[0], "value $v_j$")
-    _arrow(axes[0], step.g, style.PALETTE[6], "context $g_i$")
-    _arrow(axes[0], step.u_i, style.PALETTE[3], "error $u_i$")
+    step = {name: part[r] for name, part in steps.items()}
+    _arrow(axes[0], step["v"], style.PALETTE[0], "value $v_j$")
+    _arrow(axes[0], step["g"], style.PALETTE[6], "context $g_i$")
+    _arrow(axes[0], step["u_i"], style.PALETTE[3], "error $u_i$")
     axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
-    scale = np.linalg.norm(step.u_bar) / np.linalg.norm(step.dv)
-    _arrow(axes[1], step.u_bar, style.PALETTE[2], r"signal $\bar u_j$")
-    aside = 0.12 * step.u_bar[::-1] * (1, -1)
-    _arrow(axes[1], step.dv * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
-    _arrow(axes[1], step.dg * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
-    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step.alpha:.2f}", xlabel="value coordinate 1")
+    scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
+    _arrow(axes[1], step["u_bar"], style.PALETTE[2], r"signal $\bar u_j$")
+    aside = 0.12 * step["u_bar"][::-1] * (1, -1)
+    _arrow(axes[1], step["dv"] * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
+    _arrow(axes[1], step["dg"] * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
+    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}", xlabel="value coordinate 1")
     for ax in axes:
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.15)
@@ -195,8 +179,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
     for reading, run in runs.items():
         sharp, smooth = is_sharp(ends(run)), is_smooth(ends(run))
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
-        gain, window = np.array(list(gains(run))).reshape(-1, 2).T
-        own, shuffled = ranks(run)
+        (gain, window), (own, shuffled) = gains(run), ranks(run)
         error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
         found |= {
             f"fig2-3/{reading}_falls": share(falls),
@@ -208,18 +191,17 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
             f"fig5/{reading}_shuffled": float(shuffled.mean()),
         }
         found["fig4/window"].append(float(np.median(window)))
-        found["fig5/pc1"].append(float(np.median(first_shares(run))))
+        found["fig5/pc1"].append(float(np.median(first_shares(displacements(run)))))
     return found
 
 
-def gains(run: Ensemble) -> Iterator[tuple[float, float]]:
+def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:
     """Of every run that sharpens: the share of its fall in loss that comes while specialisation goes from a tenth to nine tenths of its way, and the share of
     the steps which that takes."""
-    for r in np.flatnonzero(is_sharp(ends(run))):
-        way = (run.positions[0, r] - run.positions[:, r]) / (run.positions[0, r] - run.positions[-1, r])
-        first, last = np.argmax(way >= 0.1), np.argmax(way >= 0.9)
-        fall = run.loss[0, r] - run.loss[-1, r]
-        yield (run.loss[first, r] - run.loss[last, r]) / fall, (last - first) / (len(run.loss) - 1)
+    loss, positions = (part[:, is_sharp(ends(run))] for part in (run.loss, run.positions))
+    way, which = (positions[0] - positions) / (positions[0] - positions[-1]), np.arange(loss.shape[1])
+    first, last = (np.argmax(way >= part, 0) for part in (0.1, 0.9))
+    return (loss[first, which] - loss[last, which]) / (loss[0] - loss[-1]), (last - first) / (len(loss) - 1)
 
 
 def displacements(run: Ensemble) -> np.ndarray:
@@ -227,13 +209,9 @@ def displacements(run: Ensemble) -> np.ndarray:
     return (run.x @ (run.weights[-1].W_V - run.weights[0].W_V).mT).numpy()
 
 
-def first_shares(run: Ensemble) -> np.ndarray:
-    """Share of the first principal component in the values' displacements of every run ``(R,)``."""
-    return first_component(displacements(run))
-
-
-def first_component(moves: np.ndarray) -> np.ndarray:
-    """The same of displacements ``(..., T, 2)``: with these as complex numbers ``z_j``, the two eigenvalues of their Gram matrix differ by ``|sum z_j^2|``."""
+def first_shares(moves: np.ndarray) -> np.ndarray:
+    """Share of the first principal component in displacements ``(..., T, 2)``: with these as complex numbers ``z_j``, the two eigenvalues of their Gram matrix
+    differ by ``|sum z_j^2|``."""
     z = moves[..., 0] + 1j * moves[..., 1]
     return (1 + np.abs((z**2).sum(-1)) / (np.abs(z) ** 2).sum(-1)) / 2
 
@@ -243,21 +221,19 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
     Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
     """
-    moves = displacements(run)
-    rng = numpy_rng(0)
+    rng, moves = numpy_rng(0), displacements(run)
     R, T, _ = moves.shape
     # value j comes from the run j places further on, so that no two values of a motion share a run
     shuffled = np.stack([moves[(np.arange(R) + j) % R, j] for j in range(T)], 1)
-    found = []
-    for own in (moves, shuffled):
-        squares, aligned = (own**2).sum(-1), 2 * first_component(own) - 1  # (R, T), (R,)
-        less = []
-        for l2, own_share in zip(squares, aligned, strict=True):
-            angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
-            drawn = np.hypot(angles.cos().numpy() @ l2, angles.sin().numpy() @ l2) / l2.sum()
-            less.append((drawn < own_share).mean())
-        found.append(np.array(less))
-    return found[0], found[1]
+
+    def rank(own: np.ndarray, aligned: float) -> float:
+        lengths = (own**2).sum(-1)  # (T,) squared
+        angles = torch.from_numpy(2 * rng.uniform(0, 2 * np.pi, (draws, T)))  # of squared complex motions
+        drawn = np.hypot(angles.cos().numpy() @ lengths, angles.sin().numpy() @ lengths) / lengths.sum()
+        return (drawn < aligned).mean()
+
+    own, control = (np.array(list(map(rank, part, 2 * first_shares(part) - 1))) for part in (moves, shuffled))
+    return own, control
 
 
 def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:
@@ -310,7 +286,7 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
     ax.margins(0.12)
     ax.legend(fontsize=8)
-    shares = first_shares(run)
+    shares = first_shares(displacements(run))
     axes[1].hist(shares, np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
     top = axes[1].get_ylim()[1]
     for value, name, height in ((shares[r], "typical run", 0.6), (np.median(shares), "median", 0.8)):
@@ -320,18 +296,19 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     return fig
 
 
-def plot_attention_at(run: Ensemble, r: int, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
-    """Attention and loss at one step of one toy run, for the slider; thin: its loss from every initial scale."""
+def plot_attention_at(run: Ensemble, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
+    """Attention and loss at one step of a single toy run, for the slider; thin: its loss from every initial scale."""
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
-    _attention(axes[0], run, r, step, f"attention, step {step}")
+    _attention(axes[0], run, 0, step, f"attention, step {step}")
     ax = axes[1]
     for height, (other, loss) in enumerate(others.items(), start=1):
         colour = style.COLOURS["measured" if other == scale else "dummy"]
         ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
         at = int(np.argmin(np.abs(loss - height)))
         ax.annotate(f"{other:g}", (at, height), xytext=(3, 3), textcoords="offset points", fontsize=8, color=colour)
-    ax.plot(run.loss[:, r], color=style.COLOURS["dummy"], lw=1)
-    ax.plot(run.loss[: step + 1, r], color=style.COLOURS["measured"], lw=2.2)
-    ax.plot(step, run.loss[step, r], "o", color=style.COLOURS["measured"], ms=7)
+    own = run.loss[:, 0]
+    ax.plot(own, color=style.COLOURS["dummy"], lw=1)
+    ax.plot(own[: step + 1], color=style.COLOURS["measured"], lw=2.2)
+    ax.plot(step, own[step], "o", color=style.COLOURS["measured"], ms=7)
     ax.set(xlabel="step", ylabel="summed loss (nats)", ylim=(0, 9), title=f"initial scale {scale:g}")
     return fig

@@ -18,26 +18,9 @@ from ...tasks.hmm_filtering import BijectionElimination, HmmFiltering
 from ...tasks.sticky_chain import StickyChain
 from ...training import Adam, FullBatch, Group, Run, Sgd
 from ...training.computation import Computation
-from ...training.groups import Optimiser
 from ...training.study import Study
-from . import toy_runs
-from .chain_runs import (
-    EM,
-    INIT_SCALE,
-    MATRICES,
-    SGD,
-    AboveFloor,
-    Arm,
-    DroppedLoss,
-    DroppedSequences,
-    FreshSequences,
-    OnSequences,
-    OwnSequences,
-    arm_runs,
-    closed_gradient,
-    mean_cross_entropy,
-    trajectories,
-)
+from . import chain_runs, toy_runs
+from .chain_runs import EM, INIT_SCALE, MATRICES, SGD, Arm, OnSequences
 
 # -- section 7.2: the sticky chain ----------------------------------------------------------------------------------------
 
@@ -65,25 +48,23 @@ SMALL_START = 0.05
 DROPOUTS, DROPOUT_RATE = (0.2, 0.5), 0.3
 
 
-def _group(
-    name: str,
-    arms: Sequence[Arm],
-    seeds: Sequence[int],
-    optimiser: Optimiser | None = None,
-    init_scale: float = INIT_SCALE,
-    **more: Any,
-) -> Group:
+def _group(name: str, arms: Sequence[Arm], seeds: Sequence[int], init_scale: float = INIT_SCALE, **more: Any) -> Group:
     """Arms on the same sequences from the same initial weights."""
-    runs = arm_runs(arms, seeds, init_scale)
-    chosen = {"loss": mean_cross_entropy, "gradient": closed_gradient, "observe": OnSequences()} | more
-    return Group(name, SingleHead, SIZES, runs, optimiser or Sgd(), **chosen)
+    runs = chain_runs.arm_runs(arms, seeds, init_scale)
+    chosen = {
+        "optimiser": Sgd(),
+        "loss": chain_runs.mean_cross_entropy,
+        "gradient": chain_runs.closed_gradient,
+        "observe": OnSequences(),
+    } | more
+    return Group(name, SingleHead, SIZES, runs, **chosen)
 
 
 def on_chain(
     name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None, every: int = EVERY
 ) -> Study:
     """Groups on one sequence a run. Never compiled: the gradients are matrix products already."""
-    data, record = FullBatch(OwnSequences(chain)), (10, *range(every, steps + 1, every))
+    data, record = FullBatch(chain_runs.OwnSequences(chain)), (10, *range(every, steps + 1, every))
     return Study("agarwal2025", name, data, groups, steps, 1, record, measure, compile_from=None)
 
 
@@ -100,7 +81,7 @@ def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Stu
     groups = (
         _group("descent", (*UNIFORM, *SINGLE), seeds),
         _group("alternating", (EM,), seeds, blocks=(("W_V",), ("W_Q", "W_K", "W_O"))),
-        _group("adam", ADAM, seeds, Adam()),
+        _group("adam", ADAM, seeds, optimiser=Adam()),
     )
     return on_chain(name, chain, groups, steps)
 
@@ -108,12 +89,7 @@ def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Stu
 def shown(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     """SGD, the schedule, and the largest uniform rate, with their weights kept."""
     group = _group("runs", (SGD, EM, LARGEST), seeds, observe=OnSequences(weights=True))
-    return on_chain("shown", chain, (group,), steps, trajectories)
-
-
-def rivals(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
-    """The two rivals that five seeds do not decide: ten times the rate on another kind of matrix, for more seeds."""
-    return on_chain("rivals", chain, (_group("descent", SINGLE, seeds),), steps)
+    return on_chain("shown", chain, (group,), steps, chain_runs.trajectories)
 
 
 def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
@@ -127,9 +103,11 @@ def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> 
 
 def fresh(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     """Adam on a fresh sequence at every step, with weights kept."""
-    group = _group("runs", (FRESH,), seeds, Adam(), observe=AboveFloor(chain), keep=MATRICES)
+    group = _group("runs", (FRESH,), seeds, optimiser=Adam(), observe=chain_runs.AboveFloor(chain), keep=MATRICES)
     record = tuple(range(steps // 20, steps, steps // 20))
-    return Study("agarwal2025", "fresh", FreshSequences(chain), (group,), steps, 1, record, compile_from=None)
+    return Study(
+        "agarwal2025", "fresh", chain_runs.FreshSequences(chain), (group,), steps, 1, record, compile_from=None
+    )
 
 
 def regularisation_study(seeds: Sequence[int], steps: int, T: int = 200, record: Sequence[int] = ()) -> Study:
@@ -139,9 +117,10 @@ def regularisation_study(seeds: Sequence[int], steps: int, T: int = 200, record:
     kinds = {"plain": ({}, 0.0), "normed": ({"value_norm": True}, 0.0)}
     kinds |= {f"dropped{share}": ({}, share) for share in DROPOUTS}
     groups = tuple(
-        Group(name, SingleHead, kwargs, runs, Sgd(), DroppedLoss(share)) for name, (kwargs, share) in kinds.items()
+        Group(name, SingleHead, kwargs, runs, Sgd(), chain_runs.DroppedLoss(share))
+        for name, (kwargs, share) in kinds.items()
     )
-    data = DroppedSequences(StickyChain("code", T=T))
+    data = chain_runs.DroppedSequences(StickyChain("code", T=T))
     return Study("agarwal2025", "regularisation", data, groups, steps, 1, tuple(record), compile_from=None)
 
 
@@ -162,7 +141,8 @@ def chain_studies(profile: str) -> list[Study]:
             fair("fair_more", code, PAPER_SEEDS[2:], STEPS),
             pairs("chain_text_more", text, (*PAPER_SEEDS[3:], *range(15)), STEPS),
             pairs("chain_code_last", code, last, STEPS),
-            rivals(code, tuple(range(5)), STEPS),
+            # the two rivals that five seeds do not decide
+            on_chain("rivals", code, (_group("descent", SINGLE, range(5)),), STEPS),
             pairs("chain_text_last", text, last, STEPS),
             regularisation_study((*PAPER_SEEDS, *range(20)), 300, record=(20,)),
         ]
@@ -226,10 +206,9 @@ class OnProbes:
         """Errors on every probe; of a transformer also ``key_cosine_<set>`` ``(H,)`` and the geometry of its values."""
         found = model.measured_on(held_out)
         if isinstance(model, CausalTransformer):
-            ends = {"x": (0, self.symbols), "y": (self.symbols, 2 * self.symbols)} if self.symbols else {}
-            units = torch.eye(model.embed.shape[1]).to(model.embed)
-            for name, (low, high) in ends.items():
-                found[f"key_cosine_{name}"] = model.key_cosine(units[low:high])
+            if self.symbols:
+                x, y = torch.eye(2 * self.symbols).to(model.embed).chunk(2)
+                found |= {"key_cosine_x": model.key_cosine(x), "key_cosine_y": model.key_cosine(y)}
             if self.manifold:
                 found |= model.manifold(*held_out[self.manifold])
         return found
@@ -324,6 +303,9 @@ def tunnel_studies(profile: str) -> list[Study]:
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
-    """All studies of the paper at a profile, by name."""
-    trained = chain_studies(check_profile(profile)) + tunnel_studies(profile)
-    return {study.name: study for study in trained} | toy_runs.toy_computations(profile)
+    """All studies of the paper at a profile, by name, and the sweep of the toy."""
+    seeds = 800 if check_profile(profile) == "paper" else 30
+    toy = Computation(
+        "agarwal2025", "toy", toy_runs.sweep, ("frozen", "trained"), 0, seeds, 1e-6, replicas=toy_runs.REPLICAS
+    )
+    return {part.name: part for part in (*chain_studies(profile), *tunnel_studies(profile), toy)}

@@ -1,49 +1,40 @@
 """Section 9 of agarwal2025: effective weights of attention, selective SSM and LSTM, which of them route, and the conjectured gradients beside the exact ones.
 
 Weights ``w (..., T, T)`` run over the reader i (second axis from the end) and the position read j (last axis); leading axes are channels, which
-attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape. A derivative of the weights is a function that contracts it with numbers
-of their shape, as reverse-mode differentiation does. Everything is measured by autograd in double precision.
+attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape. Everything is measured by autograd in double precision.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.func import grad, jacrev, vjp
+from torch.nn.functional import cosine_similarity, cross_entropy, softplus
 
 from ...draw import torch_rng
 from ...drawing import style
 from ...models.sequence import lstm_scan, selective_scan
+from . import closed_forms as closed
 from .closed_forms import causal_mask
 
-Values = dict[str, bool | float | list[float]]
-Derivative = Callable[[Tensor], Tensor]
+Parameters = dict[str, Tensor]
 #: Random networks that every statement is tried on.
 DRAWS = 200
 MECHANISMS = {"softmax": "softmax attention", "ssm": "selective SSM", "normalised": "SSM, rows summing to 1"}
 
-# -- effective weights and conjectured gradients --------------------------------------------------------------------------
+# -- effective weights ----------------------------------------------------------------------------------------------------
 
 
 def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """``w_ij = C_i (prod_{k=j+1}^{i} exp(A Delta_k)) Delta_j B_j`` for each channel (section 9.2), with the empty product for ``j = i``.
-
-    Args:
-        delta: ``(W, T)`` step sizes.
-        a: ``(W, N)`` rates.
-        b, c: ``(N, T)`` input and output projections.
-
-    Returns:
-        ``(W, T, T)``, zero above the diagonal.
-    """
+    """``w_ij = C_i (prod_{k=j+1}^{i} exp(A Delta_k)) Delta_j B_j`` for each channel ``(W, T, T)`` (section 9.2), the empty product for ``j = i``, zero above the
+    diagonal; of step sizes ``delta (W, T)``, rates ``a (W, N)``, and input and output projections ``b``, ``c`` ``(N, T)``."""
     clock = delta.cumsum(1)
     elapsed = (clock[:, :, None] - clock[:, None, :]).tril()  # (W, i, j): sum of Delta over k = j+1 .. i
     decay = torch.exp(a[:, :, None, None] * elapsed[:, None])  # (W, N, T, T)
@@ -51,64 +42,23 @@ def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def lstm_weights(i: Tensor, f: Tensor) -> Tensor:
-    """``w_ij = (prod_{k=j+1}^{i} f_k) i_j``: the cell is ``c_i = sum_j w_ij g_j``, since equations 51 and 52 gate ``c_t = f_t c_{t-1} + i_t g_t``.
-
-    Args:
-        i, f: input and forget gates ``(W, T)``.
-
-    Returns:
-        ``(W, T, T)``, zero above the diagonal.
-    """
+    """``w_ij = (prod_{k=j+1}^{i} f_k) i_j`` ``(W, T, T)`` of input and forget gates ``(W, T)``: the cell is ``c_i = sum_j w_ij g_j``, since equations 51 and 52
+    gate ``c_t = f_t c_{t-1} + i_t g_t``."""
     logs = torch.log(f).cumsum(1)
     kept = torch.exp((logs[:, :, None] - logs[:, None, :]).tril())
     return kept * i[:, None, :] * causal_mask(i.shape[1])
 
 
-def expectation(w: Tensor, b: Tensor) -> Tensor:
-    """``E_{w_i}[b] = sum_j w_ij b_ij`` ``(..., T)`` (equation 12 with w for alpha; a mean only where rows sum to 1)."""
-    return (w * b).sum(-1)
-
-
-def advantage_form(w: Tensor, b: Tensor, dw: Derivative) -> Tensor:
-    """``sum_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``: exact where every row of w sums to a constant."""
-    return dw(b - expectation(w, b)[..., None])
-
-
-def conjecture_9_2(w: Tensor, b: Tensor, dw: Derivative) -> Tensor:
-    """``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``, as Conjecture 9.2 prints it; with ``ds_ij`` in place of ``dw_ij`` exact for softmax (equation 23)."""
-    return dw(w * (b - expectation(w, b)[..., None]))
-
-
-def conjecture_9_3(w: Tensor, u: Tensor, x: Tensor) -> Tensor:
-    """``sum_ij w_ij u_i dv_j / dW`` for ``v_j = W x_j`` (Conjecture 9.3): ``(V, D)``.
-
-    Args:
-        w: ``(T, T)``, or ``(V, T, T)`` with weights of its own for each channel.
-        u: ``(V, T)`` upstream gradients dL/do_i.
-        x: ``(D, T)`` inputs.
-    """
-    w = w if w.dim() == 3 else w.expand(u.shape[0], *w.shape)
-    return torch.einsum("vij,vi,dj->vd", w, u, x)
-
-
 # -- random networks ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Draw:
-    """A random input sequence ``x (D, T)`` and random parameters of every mechanism, in double precision.
-
-    Attributes:
-        x: inputs.
-        values: ``W_V (V, D)``.
-        theta: routing parameters by mechanism; ``ssm`` and ``normalised`` share theirs.
-        read: ``W_O (C, V)``.
-        labels: ``(T,)`` classes.
-    """
+class Draw(NamedTuple):
+    """Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
+    ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision."""
 
     x: Tensor
     values: Tensor
-    theta: dict[str, dict[str, Tensor]]
+    theta: dict[str, Parameters]
     read: Tensor
     labels: Tensor
 
@@ -142,7 +92,7 @@ def sample_network(seed: int, n_states: int | None = None) -> Draw:
     return Draw(x, normal(v, d), theta, normal(c, v), labels)
 
 
-def ssm_parts(p: dict[str, Tensor], x: Tensor, positive: bool = False) -> tuple[Tensor, ...]:
+def ssm_parts(p: Parameters, x: Tensor, positive: bool = False) -> tuple[Tensor, ...]:
     """``(Delta, A, B, C)`` of equation 48 for inputs ``x (D, T)``; ``positive`` B and C for the normalised variant."""
     b, c = p["to_b"] @ x, p["to_c"] @ x
     if positive:
@@ -150,16 +100,11 @@ def ssm_parts(p: dict[str, Tensor], x: Tensor, positive: bool = False) -> tuple[
     return softplus(p["step"] @ x), -torch.exp(p["rate"]), b, c
 
 
-def scores(p: dict[str, Tensor], x: Tensor) -> Tensor:
-    """Causal scores ``(T, T)`` (equation 4)."""
-    s = (p["query"] @ x).T @ (p["key"] @ x) / math.sqrt(p["query"].shape[0])
-    return s.masked_fill(~causal_mask(x.shape[1]), -torch.inf)
-
-
-def weights(mechanism: str, p: dict[str, Tensor], x: Tensor) -> Tensor:
+def weights(mechanism: str, p: Parameters, x: Tensor) -> Tensor:
     """Routing weights ``(T, T)`` or ``(V, T, T)`` from the closed forms."""
     if mechanism == "softmax":
-        return torch.softmax(scores(p, x), -1)
+        s = closed.scores((p["query"] @ x).mT, (p["key"] @ x).mT)
+        return s.masked_fill(~causal_mask(x.shape[1]), -torch.inf).softmax(-1)
     if mechanism == "lstm":
         gates = lstm_scan(p["drive"] @ x, p["recurrent"])
         return lstm_weights(gates["i"], gates["f"])
@@ -167,65 +112,47 @@ def weights(mechanism: str, p: dict[str, Tensor], x: Tensor) -> Tensor:
     return w / w.sum(-1, keepdim=True) if mechanism == "normalised" else w
 
 
-def output(mechanism: str, p: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
+def output(mechanism: str, p: Parameters, x: Tensor, v: Tensor) -> Tensor:
     """Outputs ``(V, T)`` for values ``v (V, T)``: the softmax average, or the recurrence itself, never the weights of the closed form."""
     if mechanism == "softmax":
-        return v @ torch.softmax(scores(p, x), -1).T
+        return v @ weights(mechanism, p, x).mT
     delta, a, b, c = ssm_parts(p, x, mechanism == "normalised")
     out = selective_scan(v, delta, a, b, c)
     return out / selective_scan(torch.ones_like(v), delta, a, b, c) if mechanism == "normalised" else out
 
 
-def loss_of(d: Draw, out: Tensor) -> Tensor:
-    """Cross-entropy summed over positions (equation 9)."""
-    return torch.nn.functional.cross_entropy((d.read @ out).T, d.labels, reduction="sum")
+def output_gradient(d: Draw, out: Tensor) -> Tensor:
+    """``u_i = dL/do_i`` ``(V, T)`` of the cross-entropy summed over positions (equation 9)."""
+    return grad(lambda o: cross_entropy((d.read @ o).mT, d.labels, reduction="sum"))(out)
 
 
 # -- conjectures 9.2 and 9.3 ----------------------------------------------------------------------------------------------
 
 
-def flattened(p: dict[str, Tensor]) -> Tensor:
-    """Parameters in one vector."""
-    return torch.cat([part.flatten() for part in p.values()])
-
-
-def unflattened(p: dict[str, Tensor], flat: Tensor) -> dict[str, Tensor]:
-    """The vector as parameters of the shapes of ``p``."""
-    parts = flat.split([part.numel() for part in p.values()])
-    return {name: part.reshape(p[name].shape) for name, part in zip(p, parts, strict=True)}
-
-
-def derivative(make: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Derivative]:
-    """What ``make`` makes of a tensor, and its derivative there."""
-    leaf = at.detach().clone().requires_grad_()
-    made = make(leaf)
-    return made.detach(), lambda numbers: torch.autograd.grad(made, leaf, numbers, retain_graph=True)[0]
-
-
-def loss_gradients(d: Draw, make: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss's gradients by ``at``, flat, and by the outputs ``(V, T)`` that ``make`` makes of it."""
-    leaf = at.detach().clone().requires_grad_()
-    out = make(leaf)
-    by_leaf, by_out = torch.autograd.grad(loss_of(d, out), (leaf, out))
-    return by_leaf.flatten(), by_out
-
-
 @lru_cache(maxsize=3 * DRAWS)
-def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
-    """``exact``: autograd through the mechanism itself; the candidate forms of Conjecture 9.2, each ``(P,)``; ``chain`` is ``sum_ij b_ij dw_ij / dtheta``, exact
-    for any mechanism whose values do not depend on theta."""
+def gradients_of_routing(seed: int, mechanism: str) -> Parameters:
+    """The gradient of the routing parameters ``(P,)`` and formulas for it.
+
+    ``exact`` is autograd through the mechanism itself. ``printed`` is Conjecture 9.2, ``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``; with ``ds_ij`` in
+    place of ``dw_ij`` it is exact for softmax (equation 23). ``advantage`` leaves out ``w_ij``: exact where every row of w sums to a constant. ``chain`` is
+    ``sum_ij b_ij dw_ij / dtheta``, exact for any mechanism whose values do not depend on theta.
+    """
     d = sample_network(seed)
     p, v = d.theta[mechanism], d.values @ d.x
-    flat = flattened(p)
-    exact, u = loss_gradients(d, lambda t: output(mechanism, unflattened(p, t), d.x, v), flat)
-    w, dw = derivative(lambda t: weights(mechanism, unflattened(p, t), d.x), flat)
-    b = u.T @ v if w.dim() == 2 else u[:, :, None] * v[:, None, :]  # dL/dw_ij
-    forms = {"printed": conjecture_9_2(w, b, dw), "advantage": advantage_form(w, b, dw), "chain": dw(b)}
-    return {"exact": exact} | forms
+    out, back = vjp(lambda p: output(mechanism, p, d.x, v), p)
+    w, dw = vjp(lambda p: weights(mechanism, p, d.x), p)
+    u = output_gradient(d, out)
+    b = u.mT @ v if w.dim() == 2 else u[:, :, None] * v[:, None, :]  # dL/dw_ij
+    advantage = -closed.advantage(w, b)  # b_ij - E_{w_i}[b]
+    found = {"exact": back(u), "printed": dw(w * advantage), "advantage": dw(advantage), "chain": dw(b)}
+    return {form: torch.cat([slope.flatten() for slope in slopes.values()]) for form, (slopes,) in found.items()}
 
 
-def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[str, Tensor]:
-    """``exact``: autograd; ``printed``: Conjecture 9.3, for ``W_V``. ``shared``: the SSM's Delta, B and C are made from ``W_V x`` too."""
+def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> Parameters:
+    """The gradient of ``W_V``, flat: ``exact`` by autograd, and ``printed``, Conjecture 9.3, ``sum_ij w_ij u_i dv_j / dW_V`` for ``v_j = W_V x_j``.
+
+    ``shared``: the SSM's Delta, B and C are made from ``W_V x`` too.
+    """
     p, v = d.theta[mechanism], d.values @ d.x
     if shared:  # routing parameters that read the V values instead of the D inputs
         p = {k: m if k == "rate" else m[:, : v.shape[0]] for k, m in p.items()}
@@ -234,45 +161,38 @@ def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[s
         values = w_v @ d.x
         return output(mechanism, p, values if shared else d.x, values)
 
-    exact, u = loss_gradients(d, run, d.values)
-    w = weights(mechanism, p, v if shared else d.x)
-    return {"exact": exact, "printed": conjecture_9_3(w, u, d.x).flatten()}
+    out, back = vjp(run, d.values)
+    u, w = output_gradient(d, out), weights(mechanism, p, v if shared else d.x)
+    printed = torch.einsum("vij,vi,dj->vd", w.expand(len(v), *w.shape[-2:]), u, d.x)
+    return {"exact": back(u)[0].flatten(), "printed": printed.flatten()}
 
 
-def off_multiple(form: Tensor, exact: Tensor) -> float:
-    """Distance of ``exact`` from the nearest multiple of ``form``, relative: 0 if they are proportional, 1 if orthogonal."""
+def off_multiple(found: Parameters) -> float:
+    """Distance of ``exact`` from the nearest multiple of ``printed``, relative: 0 if they are proportional, 1 if orthogonal."""
+    form, exact = found["printed"], found["exact"]
     return float((exact - (form @ exact) / (form @ form) * form).norm() / exact.norm())
-
-
-def cosine(a: Tensor, b: Tensor) -> float:
-    """Cosine of two vectors."""
-    return float(a @ b / (a.norm() * b.norm()))
 
 
 def cosines(draws: int = DRAWS) -> dict[str, dict[str, np.ndarray]]:
     """Cosine of each candidate form with the exact gradient, ``mechanism -> form -> (draws,)``."""
     every = {m: [gradients_of_routing(seed, m) for seed in range(draws)] for m in MECHANISMS}
     return {
-        m: {form: np.array([cosine(g[form], g["exact"]) for g in found]) for form in FORMS}
+        m: {form: np.array([float(cosine_similarity(g[form], g["exact"], dim=0)) for g in found]) for form in FORMS}
         for m, found in every.items()
     }
 
 
-def conjecture_records(draws: int = DRAWS) -> Values:
+def conjecture_records(draws: int = DRAWS) -> dict[str, object]:
     """Distance of the printed forms from the gradients, largest over the draws; median cosines of them and of the form of 9.2 without ``w_ij``."""
-    found: Values = {"routing/draws": draws}
+    found: dict[str, object] = {"routing/draws": draws}
     for mechanism in ("softmax", "ssm"):
-        every = [gradients_of_routing(seed, mechanism) for seed in range(draws)]
-        found[f"conj92/{mechanism}/printed"] = max(off_multiple(g["printed"], g["exact"]) for g in every)
-    values = {
-        ("softmax", "own"): [gradients_of_values(sample_network(s), "softmax") for s in range(draws)],
-        ("ssm", "own"): [gradients_of_values(sample_network(s), "ssm") for s in range(draws)],
-        ("ssm", "shared"): [gradients_of_values(sample_network(s), "ssm", True) for s in range(draws)],
-    }
-    for (mechanism, kind), every in values.items():
-        found[f"conj93/{mechanism}/{kind}"] = max(off_multiple(g["printed"], g["exact"]) for g in every)
+        routing = [gradients_of_routing(seed, mechanism) for seed in range(draws)]
+        found[f"conj92/{mechanism}/printed"] = max(map(off_multiple, routing))
+    for mechanism, kind in (("softmax", "own"), ("ssm", "own"), ("ssm", "shared")):
+        values = [gradients_of_values(sample_network(seed), mechanism, kind == "shared") for seed in range(draws)]
+        found[f"conj93/{mechanism}/{kind}"] = max(map(off_multiple, values))
+    shared = [float(cosine_similarity(g["printed"], g["exact"], dim=0)) for g in values]  # the last of the three
     middle = {m: {form: float(np.median(c)) for form, c in of.items()} for m, of in cosines(draws).items()}
-    shared = [cosine(g["printed"], g["exact"]) for g in values["ssm", "shared"]]
     return found | {
         "q92/printed_cosine": [middle["softmax"]["printed"], middle["ssm"]["printed"]],
         "q92/advantage_cosine": middle["ssm"]["advantage"],
@@ -283,7 +203,7 @@ def conjecture_records(draws: int = DRAWS) -> Values:
 # -- definition 9.1 -------------------------------------------------------------------------------------------------------
 
 
-def identity_records(draws: int = DRAWS) -> Values:
+def identity_records(draws: int = DRAWS) -> dict[str, object]:
     """``o_i = sum_j w_ij x_j`` for the SSM and ``c_i = sum_j w_ij g_j`` for the LSTM: largest relative errors."""
     errors: dict[str, list[float]] = {"ssm": [], "lstm": []}
     for d in map(sample_network, range(draws)):
@@ -295,9 +215,9 @@ def identity_records(draws: int = DRAWS) -> Values:
     return {f"routing/{mechanism}_identity": max(found) for mechanism, found in errors.items()}
 
 
-def definition_records(draws: int = 60) -> Values:
-    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM, see :func:`over_draws`."""
-    attention, ssm = ({kind: over_draws(m, kind, draws) for kind in KINDS[:4]} for m in ("softmax", "ssm"))
+def definition_records(draws: int = 60) -> dict[str, float]:
+    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM."""
+    attention, ssm, lstm = (measured(mechanism, draws) for mechanism in ("softmax", "ssm", "lstm"))
     return {
         "routing/attention/outside": attention["outside"].mean().item(),
         "routing/attention/row_error": attention["row_error"].max().item(),
@@ -306,40 +226,33 @@ def definition_records(draws: int = 60) -> Values:
         "routing/ssm/row_error": ssm["row_error"].median().item(),
         "routing/ssm/content": ssm["content"].min().item(),
         "routing/ssm/others": ssm["others"].max().item(),
-        "routing/ssm_one/interaction": over_draws("ssm", "interaction", draws, n_states=1).max().item(),
-        "routing/lstm/others": over_draws("lstm", "others", draws).max().item(),
+        "routing/ssm_one/interaction": max(interaction(sample_network(seed, 1)) for seed in range(draws)),
+        "routing/lstm/others": lstm["others"].max().item(),
     }
 
 
-#: Measures of a mechanism's weights: share of weights outside [0, 1]; distance of each row's sum from 1; how w_ij moves with x_i and x_j (the smaller of the
-#: two); with what stands before j; mixed second derivative of log w_ij by x_i and x_j. Here i is the last position and j the position two before it.
-KINDS = ("outside", "row_error", "content", "others", "interaction")
+def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
+    """Of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij moves with the ``content`` of x_i and of x_j (the smaller of the
+    two), and with that of the ``others`` before j, for the last position i and the position j two before it; and ``row_error`` of every row, ``|sum - 1|``."""
+    found: dict[str, list[Tensor]] = {"outside": [], "content": [], "others": [], "row_error": []}
+    for d in map(sample_network, range(draws)):
+        p, j = d.theta[mechanism], d.x.shape[1] - 3
+        w = weights(mechanism, p, d.x)
+        kept = w[..., causal_mask(d.x.shape[1])]  # only positions that are read
+        slopes = jacrev(lambda x, p=p, j=j: weights(mechanism, p, x)[..., -1, j])(d.x)  # (channels, D, T)
+        slope = slopes.abs().reshape(-1, *d.x.shape).amax((0, 1))  # (T,) largest over channels and entries of x_m
+        found["outside"].append(((kept < 0) | (kept > 1)).double().mean())
+        found["content"].append(torch.minimum(slope[-1], slope[j]))
+        found["others"].append(slope[:j].max())
+        found["row_error"].append((w.sum(-1) - 1).abs().flatten())
+    return {kind: torch.hstack(parts) for kind, parts in found.items()}
 
 
-def over_draws(mechanism: str, kind: str, draws: int, n_states: int | None = None) -> Tensor:
-    """One of :data:`KINDS` on each draw, ``(draws,)``, or of every row, ``(rows,)``; ``n_states`` of the SSM, drawn if not given."""
-    every = [measured(mechanism, sample_network(seed, n_states), kind) for seed in range(draws)]
-    return torch.cat([one.reshape(-1) for one in every])
-
-
-def measured(mechanism: str, d: Draw, kind: str) -> Tensor:
-    """One of :data:`KINDS` on one draw."""
-    x, j = d.x.clone().requires_grad_(), d.x.shape[1] - 3
-    w = weights(mechanism, d.theta[mechanism], x)
-    if kind == "row_error":
-        return (w.detach().sum(-1) - 1).abs().flatten()
-    if kind == "outside":
-        kept = w.detach()[..., causal_mask(d.x.shape[1])]  # only positions that are read
-        return ((kept < 0) | (kept > 1)).double().mean()
-    w = w[..., -1, j].reshape(-1)  # one number for each channel
-    if kind == "interaction":
-        logs = (w * w.detach().sign()).log()  # (V,), of |w|: abs would have second derivatives of its own
-        firsts = [torch.autograd.grad(one, x, create_graph=True)[0][:, -1] for one in logs]  # by x_i, (D,) each
-        mixed = [torch.autograd.grad(one, x, retain_graph=True)[0][:, j] for first in firsts for one in first]
-        return torch.stack(mixed).abs().max()
-    slopes = [torch.autograd.grad(one, x, retain_graph=True)[0] for one in w]  # (D, T) of each channel
-    slope = torch.stack(slopes).abs().amax((0, 1))  # (T,) largest over channels and entries of x_m
-    return torch.minimum(slope[-1], slope[j]) if kind == "content" else slope[:j].max()
+def interaction(d: Draw) -> float:
+    """Largest mixed second derivative of the SSM's ``log |w_ij|`` by x_i and x_j, for i and j as in :func:`measured`."""
+    j = d.x.shape[1] - 3
+    second = jacrev(jacrev(lambda x: weights("ssm", d.theta["ssm"], x)[:, -1, j].square().log() / 2))(d.x)
+    return second[:, :, -1, :, j].abs().max().item()  # of (V, D, T, D, T)
 
 
 # -- keys as random vectors -----------------------------------------------------------------------------------------------
@@ -350,7 +263,7 @@ def random_cosine(dimension: float) -> float:
     return math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension + 1) / 2)) / math.sqrt(math.pi)
 
 
-def key_cosine_records() -> Values:
+def key_cosine_records() -> dict[str, object]:
     """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
     dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
     return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}

@@ -6,6 +6,7 @@ one formula (scores, values) then hold as surely as the formula does; each share
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...statistics import Estimate, bootstrap_error
 from . import closed_forms as closed
 from . import toy_runs
 from .closed_forms import Weights
-from .closed_forms_checked import Case, autograd, random_case, rank_correlation
+from .closed_forms_checked import Case, autograd, losses_of, random_case, rank_correlation
 
 #: Size of the small changes; quantities below ``CLEAR`` times the largest of their kind are too close to zero for a sign.
 SMALL, CLEAR = 1e-5, 1e-3
@@ -56,139 +57,109 @@ def cases(n: int = 200, trained: int = 60) -> Iterator[Case]:
             yield Case(run.x[r], run.y[r], Weights(*[p[r] for p in run.weights[step]]), None)
 
 
-def _clear(a: Tensor, among: Tensor | None = None) -> Tensor:
-    """Where ``a`` is clearly not zero (among the entries ``among``)."""
+def _clear(a: Tensor, among: Tensor | None = None, rows: bool = False) -> Tensor:
+    """Where ``a`` is clearly not zero, among the entries ``among``; ``rows``: compared with the largest of its own row."""
     sizes = a.abs() if among is None else a.abs() * among
-    return (sizes > CLEAR * sizes.max()) & (sizes.max() > ROUNDING)
-
-
-def _clear_rows(a: Tensor) -> Tensor:
-    """:func:`_clear` in each row by itself."""
-    most = a.abs().amax(-1, keepdim=True)
-    return (a.abs() > CLEAR * most) & (most > ROUNDING)
-
-
-class Tally:
-    """Counts how often sentences hold."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, list[Tensor]] = {}
-
-    def add(self, name: str, holds: Tensor, where: Tensor | None = None) -> None:
-        """``holds`` at the entries ``where``."""
-        self._held.setdefault(name, []).append((holds if where is None else holds[where]).flatten())
-
-    def shares(self) -> dict[str, float]:
-        """Share of all entries at which each sentence held."""
-        return {name: float(torch.cat(parts).double().mean()) for name, parts in self._held.items()}
-
-
-def _of_logits(case: Case, logits: Tensor) -> Tensor:
-    """Losses ``(..., T)`` from logits ``(..., T, C)``."""
-    return closed.losses(logits, case.y.expand(logits.shape[:-1]))
-
-
-def _losses(case: Case, v: Tensor, s: Tensor) -> Tensor:
-    """Losses ``(..., T)`` from values ``(..., T, d_v)`` and scores ``(..., T, T)``."""
-    *_, logits, _ = closed.attend(s, v, case.w.W_O, case.w.b, case.mask)
-    return _of_logits(case, logits)
+    most = sizes.amax(-1, keepdim=True) if rows else sizes.max()
+    return (sizes > CLEAR * most) & (most > ROUNDING)
 
 
 def signs(n: int = 200) -> dict[str, float | Estimate]:
     """Share of cases in which each sentence holds, and the rank correlation of section 8.1's ``A^adv`` with the step of free scores."""
-    tally, correlations = Tally(), []
+    held: dict[str, list[Tensor]] = defaultdict(list)
+    correlations = []
     for case in cases(n):
         f = closed.forward(case.x, case.w, case.mask)
         truth = autograd(case)
         u, ds = truth["g"], truth["s"]
         b = closed.compatibility(u, f.v)
         a, see = closed.advantage(f.alpha, b), f.alpha > 1e-9
-        _routing(tally, case, f, b, a, ds, see)
-        _values(tally, case, f, u, truth["v"], a, see)
-        _outputs(tally, case, f, u)
-        printed = b - closed.baseline(f.alpha, b)[:, None]  # A^adv of section 8.1
+        found = _routing(case, f, b, a, ds, see) | _values(case, f, u, truth["v"], a, see) | _outputs(case, f, u)
+        for name, entries in found.items():
+            held[name].append(entries.flatten())
         if int(see.sum()) > 3:
-            correlations.append(rank_correlation(printed[see], -ds[see]))
+            correlations.append(rank_correlation(-a[see], -ds[see]))  # A^adv of section 8.1 is -A
+    shares = {name: float(torch.cat(parts).double().mean()) for name, parts in held.items()}
     error = bootstrap_error(np.median, np.array(correlations))
-    return tally.shares() | {"prose/predicts": Estimate(float(np.median(correlations)), error)}
+    return shares | {"prose/predicts": Estimate(float(np.median(correlations)), error)}
 
 
-def _routing(tally: Tally, case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor) -> None:
+# Each of the following: recorded share -> whether the sentence holds, at the entries of one case where its quantities are clearly not zero.
+
+
+def _routing(case: Case, f: closed.Forward, b: Tensor, a: Tensor, ds: Tensor, see: Tensor) -> dict[str, Tensor]:
     """Sentences about scores and attention: sections 3.3, 3.4 and 4.1."""
     sure = see & _clear(a, see) & _clear(ds)
-    tally.add("signs/scores", (-ds).sign() == a.sign(), sure)
-    before = _losses(case, f.v, f.s)
+    before = losses_of(case, f.v, f.s)
     logits = closed.attend(f.s, f.v, case.w.W_O, case.w.b, case.mask)[2]
     every = torch.arange(len(case.x))
     # position j first: alpha_ij a little larger for every i, the others as they are
     more = logits + SMALL * (f.v @ case.w.W_O.mT)[:, None]  # (j, i, C)
-    change = (_of_logits(case, more) - before).mT  # (i, j)
-    tally.add("signs/alpha", change.sign() == b.sign(), see & _clear(b))
+    change = (closed.losses(more, case.y) - before).mT  # (i, j)
     s = f.s.repeat(len(every), 1, 1)
     s[every, :, every] += SMALL
     larger, _, raised, _ = closed.attend(s, f.v, case.w.W_O, case.w.b, case.mask)
     gained = larger[every, :, every].mT > f.alpha
-    lowers = (_of_logits(case, raised) < before).mT
-    tally.add("signs/advantage", lowers & gained, sure & (a > 0))
+    lowers = (closed.losses(raised, case.y) < before).mT
     stepped = closed.attend(f.s - SMALL * ds / ds.abs().max(), f.v, case.w.W_O, case.w.b, case.mask)[0]
     moved, worse = stepped - f.alpha, sure & (a < 0)
-    tally.add("signs/mass", moved < 0, worse & _clear(moved))
     together = (moved * worse).sum(-1)  # what all worse-than-average positions of a query gain
-    tally.add("signs/mass_total", together < 0, _clear(together))
+    return {
+        "signs/scores": ((-ds).sign() == a.sign())[sure],
+        "signs/alpha": (change.sign() == b.sign())[see & _clear(b)],
+        "signs/advantage": (lowers & gained)[sure & (a > 0)],
+        "signs/mass": (moved < 0)[worse & _clear(moved)],
+        "signs/mass_total": (together < 0)[_clear(together)],
+    }
 
 
-def _value_slope(case: Case, v: Tensor, s: Tensor) -> Tensor:
-    """``dL/dv`` by autograd at these values and scores."""
-    v = v.clone().requires_grad_()
-    return torch.autograd.grad(_losses(case, v, s).sum(), v)[0]
-
-
-def _values(tally: Tally, case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor) -> None:
+def _values(case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, see: Tensor) -> dict[str, Tensor]:
     """Sentences about values: sections 1.1, 3.2, 4.2 and 4.4; ``u`` and ``slope`` = dL/dv are autograd's."""
-    u_bar = f.alpha.mT @ u
     dv = -SMALL * slope
-    along = (dv * u_bar).sum(-1)
-    tally.add("signs/values", along < 0, _clear(along))
-    tally.add("prose/toward", along > 0, _clear(along))
+    along = (dv * (f.alpha.mT @ u)).sum(-1)
     usage = f.alpha.sum(0)
     middle = f.alpha.mT @ f.g / usage[:, None]
     toward = (dv * (middle - f.v)).sum(-1)
-    tally.add("prose/toward_contexts", toward > 0, _clear(toward))
-    tally.add("signs/average", (usage - 1).abs() < 1e-6)
-    before, every = _losses(case, f.v, f.s), torch.arange(len(case.x))
+    before, every = losses_of(case, f.v, f.s), torch.arange(len(case.x))
     v = f.v.repeat(len(every), 1, 1)  # position j first: its value alone moves
     v[every, every] += dv
-    change = _losses(case, v, f.s) - before  # (j, i)
-    tally.add("prose/joint_sum", change.sum(-1) < 0, _clear(along))
-    tally.add("prose/joint_all", change < 0, see.mT & _clear_rows(change))
+    change = losses_of(case, v, f.s) - before  # (j, i)
     i = f.alpha.argmax(0)  # the heaviest user, made a little heavier
     as_is, own_values = f.s.repeat(len(every), 1, 1), f.v.repeat(len(every), 1, 1)
     heavier = as_is.clone()
     heavier[every, i, every] += 1e-3
+    slope_at = torch.func.grad(lambda v, s: losses_of(case, v, s).sum())
     # both by the same products, so that attention which cannot grow changes nothing at all
-    before_it, after_it = (_value_slope(case, own_values, s)[every, every] for s in (as_is, heavier))
+    before_it, after_it = (slope_at(own_values, s)[every, every] for s in (as_is, heavier))
     further = ((before_it - after_it) * u[i]).sum(-1)  # (j,) change of the step along u_i
-    tally.add("signs/feedback2", further < 0, see[i, every] & _clear(u.norm(dim=-1))[i])
     own = (closed.advantage(f.alpha, closed.compatibility(u, v)) - a)[every, :, every]  # errors as they were
     helped = see & (a > 0) & _clear(a, see)
-    pairs = helped.mT & _clear_rows(own)
-    tally.add("signs/own", own > 0, pairs)
-    tally.add("signs/feedback3_own", own > 0, pairs & (dv @ u.mT < 0))
+    pairs = helped.mT & _clear(own, rows=True)
     moved = f.v + SMALL * dv / dv.abs().max()
     alpha, _, _, p = closed.attend(f.s, moved, case.w.W_O, case.w.b, case.mask)
-    later = closed.advantage(alpha, closed.compatibility(closed.upstream(p, case.y, case.w.W_O), moved))
+    grown = closed.advantage(alpha, closed.compatibility(closed.upstream(p, case.y, case.w.W_O), moved)) - a
     held = closed.advantage(f.alpha, closed.compatibility(u, moved)) - a  # the errors as they were
-    tally.add("signs/feedback3_held", held > 0, helped & _clear(held, see))
-    tally.add("signs/feedback3", later - a > 0, helped & _clear(later - a, see))
+    return {
+        "signs/values": (along < 0)[_clear(along)],
+        "prose/toward": (along > 0)[_clear(along)],
+        "prose/toward_contexts": (toward > 0)[_clear(toward)],
+        "signs/average": (usage - 1).abs() < 1e-6,
+        "prose/joint_sum": (change.sum(-1) < 0)[_clear(along)],
+        "prose/joint_all": (change < 0)[see.mT & _clear(change, rows=True)],
+        "signs/feedback2": (further < 0)[see[i, every] & _clear(u.norm(dim=-1))[i]],
+        "signs/own": (own > 0)[pairs],
+        "signs/feedback3_own": (own > 0)[pairs & (dv @ u.mT < 0)],
+        "signs/feedback3_held": (held > 0)[helped & _clear(held, see)],
+        "signs/feedback3": (grown > 0)[helped & _clear(grown, see)],
+    }
 
 
-def _outputs(tally: Tally, case: Case, f: closed.Forward, u: Tensor) -> None:
+def _outputs(case: Case, f: closed.Forward, u: Tensor) -> dict[str, Tensor]:
     """Section 3.1: what moving a context along ``-u_i`` does."""
     logits = (f.g - SMALL * u) @ case.w.W_O.mT + case.w.b
     change = closed.losses(logits, case.y) - closed.losses(f.logits, case.y)
-    tally.add("prose/u_loss", change < 0, _clear(change))
     correct = (logits - f.logits).gather(-1, case.y[:, None])[:, 0]
-    tally.add("prose/u_logit", correct > 0, _clear(correct))
+    return {"prose/u_loss": (change < 0)[_clear(change)], "prose/u_logit": (correct > 0)[_clear(correct)]}
 
 
 def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,66 +19,58 @@ from ...random import INIT, generator
 from ...sliders import Slider, show
 from ...tasks.sticky_chain import StickyChain
 from . import toy_runs
-from .chain_runs import INIT_SCALE, MATRICES, data
+from .chain_runs import INIT_SCALE, MATRICES, Data, data
 from .figures_1_5 import plot_attention_at
 from .table_1 import COLOUR, DASH
 
+#: The short chain: symbols, steps of training, base rate, seed.
+T, STEPS, RATE, SEED = 150, 300, 0.02, 42
 
-@dataclass(frozen=True)
-class Race:
-    """Loss in nats at every step of the schedule, of SGD at the base rate and of the schedule's value rate for everything; and the Bayes floor."""
 
-    schedule: np.ndarray
-    sgd: np.ndarray
+class Race(NamedTuple):
+    """Loss in nats at every step of the schedule's value rate for everything, of SGD at the base rate and of the schedule; and the Bayes floor."""
+
     uniform: np.ndarray
+    sgd: np.ndarray
+    schedule: np.ndarray
     floor: float
 
 
 @lru_cache(maxsize=64)
-def races(
-    settings: tuple[tuple[float, float], ...], T: int = 150, steps: int = 300, rate: float = 0.02, seed: int = 42
-) -> tuple[Race, ...]:
+def races(settings: tuple[tuple[float, float], ...]) -> tuple[Race, ...]:
     """The EM-like schedule with a ratio of rates against SGD on a chain that stays with a chance, for several ``(ratio, stay)`` at once; runs that they
     share are trained once."""
     chains = {stay: StickyChain("nearer", stay, T) for _, stay in settings}
-    # schedule, SGD, larger rate for all: the base rate, and the factor on that of values
-    arms = {(ratio, stay): ((rate, ratio), (rate, 1.0), (rate * ratio, 1.0)) for ratio, stay in settings}
-    runs = list(dict.fromkeys((stay, arm) for (_, stay), of in arms.items() for arm in reversed(of)))
-    found = losses([chains[stay] for stay, _ in runs], steps, [arm for _, arm in runs], seed)
-    loss = dict(zip(runs, found, strict=True))
-    floors = {stay: chain.bayes_loss(data(chain, seed).train) for stay, chain in chains.items()}
-    return tuple(Race(*(loss[stay, arm] for arm in of), floors[stay]) for (_, stay), of in arms.items())
+    own = {stay: data(chain, SEED) for stay, chain in chains.items()}
+    # rates of routing and of values: the larger one for all, those of SGD and of the schedule
+    arms = {ratio: ((RATE * ratio, RATE * ratio), (RATE, RATE), (RATE, RATE * ratio)) for ratio, _ in settings}
+    runs = list(dict.fromkeys((stay, rates) for ratio, stay in settings for rates in arms[ratio]))
+    loss = dict(zip(runs, losses([own[stay] for stay, _ in runs], [rates for _, rates in runs]), strict=True))
+    floors = {stay: chain.bayes_loss(own[stay].train) for stay, chain in chains.items()}
+    return tuple(Race(*(loss[stay, rates] for rates in arms[ratio]), floors[stay]) for ratio, stay in settings)
 
 
-def losses(chains: Sequence[StickyChain], steps: int, arms: Sequence[tuple[float, float]], seed: int) -> np.ndarray:
-    """Losses ``(R, steps)`` before each step of runs on chains of one length, at rates and ratios ``(rate, ratio)``: that of values is so much larger."""
-    made = {chain: data(chain, seed) for chain in chains}
-    x, target = torch.stack([made[c].train.x for c in chains]), torch.stack([made[c].target for c in chains])
-    model = SingleHead(d_x=chains[0].d, n_classes=chains[0].n)
-    model.initialise(generator(seed, INIT), INIT_SCALE)
-    weights = [getattr(model, name).detach().repeat(len(chains), 1, 1) for name in MATRICES]
-    rates = [
-        torch.tensor([rate * (ratio if name == "W_V" else 1.0) for rate, ratio in arms])[:, None, None]
-        for name in MATRICES
-    ]
+def losses(sequences: Sequence[Data], rates: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Mean losses ``(R, STEPS)`` before each step of runs on sequences of one length, each at its rate of routing and its rate of values."""
+    x, target = torch.stack([own.train.x for own in sequences]), torch.stack([own.target for own in sequences])
+    model = SingleHead()
+    model.initialise(generator(SEED, INIT), INIT_SCALE)
+    weights = [getattr(model, name).detach().repeat(len(x), 1, 1) for name in MATRICES]
+    routing, values = torch.tensor(rates).T[..., None, None]
+    by_matrix = routing, routing, values, routing
     found = []
-    for _ in range(steps):
+    for _ in range(STEPS):
         loss, slopes = mean_step(x, target, *weights)
         found.append(loss)
-        weights = [w - r * slope for w, r, slope in zip(weights, rates, slopes, strict=True)]
+        weights = [w - rate * d for w, rate, d in zip(weights, by_matrix, slopes, strict=True)]
     return torch.stack(found, 1).double().numpy()
 
 
 def mean_step(
     x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Mean loss ``(R,)`` and its gradients for runs of short causal sequences, as :func:`.causal.step` has them of one long sequence.
-
-    Args:
-        x: inputs ``(R, T, d_x)``.
-        target: one-hot targets ``(R, T, C)``.
-        W_Q, W_K, W_V, W_O: weights, runs first.
-    """
+    """Mean loss ``(R,)`` and its gradients for runs of short causal sequences ``x (R, T, d_x)`` with one-hot targets ``(R, T, C)``, as :func:`.closed_forms.causal_step` has
+    them of one long sequence."""
     T, scale = x.shape[1], 1 / math.sqrt(W_Q.shape[1])
     q, k, v = x @ W_Q.mT * scale, x @ W_K.mT, x @ W_V.mT
     brings = v @ W_O.mT  # what each key adds to the logits of a query
@@ -112,16 +104,14 @@ def plot_race(race: Race, ratio: float, stay: float) -> Figure:
 def show_attention(few: bool) -> None:
     """Attention of a toy run by initial scale and training step; ``few`` draws the ends of each slider only."""
     steps, scales = ((0, 100), (0.1, 1.0)) if few else ((0, 20, 40, 60, 80, 100), (0.1, 0.3, 0.6, 1.0))
-    runs: dict[float, toy_runs.Ensemble] = {}
 
+    @cache
     def run(scale: float) -> toy_runs.Ensemble:
-        if scale not in runs:
-            runs[scale] = toy_runs.train(range(12), scale, 0.1)
-        return runs[scale]
+        return toy_runs.train([5], scale, 0.1)
 
     def frame(scale: float, step: float) -> Figure:
-        others = {other: run(other).loss[:, 5] for other in scales}
-        return plot_attention_at(run(scale), 5, round(step), scale, others)
+        others = {other: run(other).loss[:, 0] for other in scales}
+        return plot_attention_at(run(scale), round(step), scale, others)
 
     show(
         frame,

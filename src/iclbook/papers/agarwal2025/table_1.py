@@ -17,16 +17,18 @@ from ... import claims
 from ...draw import numpy_rng
 from ...drawing import style
 from ...drawing.figure_data import Table
-from ...statistics import Estimate, prediction, ratio_error, share_error, widened_error
+from ...statistics import Estimate, prediction, share_error, widened_error
 from ...store import Results
-from ...tasks.sticky_chain import Sequence, StickyChain
+from ...tasks.sticky_chain import StickyChain
 from ...training import FullBatch
 from ...training.study import Study
-from . import chain_runs
-from .chain_runs import INIT_SCALE, runs_of
+from .chain_runs import INIT_SCALE, data, runs_of
 from .runs import ARMS
 
 # -- trained runs, by arm -------------------------------------------------------------------------------------------------
+
+#: Measurements that every study of an arm records.
+MEASURED = ("nll", "entropy", "accuracy", "spread", "kl", "held_out", "norms")
 
 
 @dataclass
@@ -46,40 +48,30 @@ class Curves:
         return Curves(self.steps, tuple(seeds), {k: v[:, chosen] for k, v in self.values.items()})
 
 
-def arms(study: Study, results: Results) -> dict[str, Curves]:
-    """Every arm of a study, by name."""
-    found = {}
-    for group in study.groups:
-        own = results.group(group.name)
-        for arm, runs in runs_of(group, ARMS).items():
-            seeds = tuple(group.runs[r].seed for r in runs)
-            values = {k: v[:, runs] for k, v in own.items() if v.ndim > 1 and len(v) == len(own["steps"])}
-            found[group.name if group.blocks else arm] = Curves(own["steps"], seeds, values)
+def joined(first: Curves, second: Curves) -> Curves:
+    """The same arm over other seeds."""
+    assert not set(first.seeds) & set(second.seeds), "a seed of two studies"
+    values = {name: np.concatenate([own, second[name]], 1) for name, own in first.values.items()}
+    return Curves(first.steps, first.seeds + second.seeds, values)
+
+
+def gather(
+    studies: Mapping[str, Study], stored: Mapping[str, Results], leaving: str, init_scale: float = INIT_SCALE
+) -> dict[str, Curves]:
+    """Every arm on sequences of a run's own, from chains of this kind, over the seeds of all studies that trained it from initial weights of this size."""
+    found: dict[str, Curves] = {}
+    for name, results in stored.items():
+        source, groups = studies[name].data, studies[name].groups
+        own_sequences = isinstance(source, FullBatch) and source.task.chain.leaving == leaving
+        if not own_sequences or groups[0].runs[0].init_scale != init_scale:
+            continue
+        for group in groups:
+            own = results.group(group.name)
+            for arm, runs in runs_of(group, ARMS).items():
+                seeds, key = tuple(group.runs[r].seed for r in runs), group.name if group.blocks else arm
+                part = Curves(own["steps"], seeds, {kind: own[kind][:, runs] for kind in MEASURED})
+                found[key] = joined(found[key], part) if key in found else part
     return found
-
-
-def joined(parts: Iterable[Curves]) -> Curves:
-    """The same arm over the seeds of several studies; a seed met twice counts once."""
-    first, *rest = parts
-    seeds, values = list(first.seeds), {k: [v] for k, v in first.values.items()}
-    for part in rest:
-        new = [s for s in part.seeds if s not in seeds]
-        if new:
-            values = {k: [*v, part.only(new)[k]] for k, v in values.items() if k in part.values}
-        seeds += new
-    return Curves(first.steps, tuple(seeds), {k: np.concatenate(v, 1) for k, v in values.items()})
-
-
-def gather(study: Mapping[str, Study], stored: Mapping[str, Results], leaving: str) -> dict[str, Curves]:
-    """Every arm on chains of this kind from initial weights of the published size, over the seeds of all studies that trained it."""
-    parts: dict[str, list[Curves]] = {}
-    for name in stored:
-        published = study[name].groups[0].runs[0].init_scale == INIT_SCALE
-        whole = isinstance(study[name].data, FullBatch)
-        if published and whole and study[name].data.task.chain.leaving == leaving:
-            for arm, curve in arms(study[name], stored[name]).items():
-                parts.setdefault(arm, []).append(curve)
-    return {arm: joined(curves) for arm, curves in parts.items()}
 
 
 def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
@@ -97,42 +89,18 @@ def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
 
 
 def paired(differences: np.ndarray) -> Estimate:
-    """Mean of paired differences ``(seeds,)`` with its error widened to Student's t."""
-    return Estimate(float(np.mean(differences)), widened_error(differences))
+    """Mean of paired differences ``(..., seeds)`` with its error widened to Student's t."""
+    return Estimate(np.mean(differences, -1), np.apply_along_axis(widened_error, -1, differences))
 
 
 # -- sequences and the best loss on them ----------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def data(chain: StickyChain, seed: int) -> chain_runs.Data:
-    """:func:`.chain_runs.data`, drawn once for all measures; not to be written to."""
-    return chain_runs.data(chain, seed)
 
 
 @lru_cache(maxsize=16)
 def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = False) -> np.ndarray:
     """Loss in nats of the best possible prediction on each seed's own training sequence, or on the one held out."""
     own = [data(chain, seed) for seed in seeds]
-    return filtered_losses(chain, [of.held_out if held_out else of.train for of in own])
-
-
-def filtered_losses(chain: StickyChain, sequences: Iterable[Sequence]) -> np.ndarray:
-    """:meth:`StickyChain.bayes_loss` of sequences of a noisy chain, filtered side by side."""
-    sequences = list(sequences)
-    likelihood = []
-    for seq in sequences:
-        x, means = seq.x.double().numpy(), seq.means.double().numpy()
-        distances = ((x[:, None] - means) ** 2).sum(-1)  # (T - 1, n)
-        likelihood.append(np.exp(-(distances - distances.min(1, keepdims=True)) / (2 * chain.noise**2)))
-    p, prior, seen = chain.transition, chain.stationary, np.stack(likelihood, 1)  # (T - 1, S, n)
-    predictive = np.empty_like(seen)
-    for t in range(len(seen)):
-        posterior = prior * seen[t]
-        prior = (posterior / posterior.sum(-1, keepdims=True)) @ p
-        predictive[t] = prior
-    y = np.stack([seq.y.numpy() for seq in sequences], 1)[..., None]
-    return -np.log(np.take_along_axis(predictive, y, -1)[..., 0]).mean(0)
+    return np.array([chain.bayes_loss(of.held_out if held_out else of.train) for of in own])
 
 
 def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
@@ -144,7 +112,7 @@ def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, obj
     return {
         "chain/floor": float(top - floor.mean()),
         "chain/learned_em": Estimate.ratio(top - em["nll"][-1], floor),
-        "chain/learned_sgd": Estimate.ratio(top - sgd.only(em.seeds)["nll"][-1], floor),
+        "chain/learned_sgd": Estimate.ratio(top - sgd["nll"][-1], floor),
         "chain/learned_printed": printed,
         "chain/spread_sgd": float(sgd["nll"][-1].std(ddof=1)),
     }
@@ -174,20 +142,27 @@ def printed_table() -> dict[str, tuple[float, float]]:
 
 def table(em: Curves, sgd: Curves) -> dict[str, Any]:
     """Table 1's numbers over all seeds, each with its standard deviation ``_sd`` and the half-width ``_width`` of the interval in which a mean of the paper's
-    five seeds is expected; the paired difference of final loss; and the printed standard deviations over ours with the bounds of their ratio (:func:`spreads`)."""
-    steps, five = steps_to(em, sgd["nll"][-1]), int(claims.printed("agarwal2025")["table1/seeds"])
+    five seeds is expected; the paired difference of final loss; and ``spreads``, printed standard deviations over ours, with the bounds between which such
+    ratios of five seeds to ours are expected together in 95 of 100 repetitions (F test of normal samples)."""
+    printed, five = printed_table(), int(claims.printed("agarwal2025")["table1/seeds"])
+    steps, difference = steps_to(em, sgd["nll"][-1]), em["nll"][-1] - sgd["nll"][-1]
     ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}
-    whole = np.full(len(steps), sgd.steps[-1])
-    found: dict[str, Any] = {
-        "speedup": Estimate(float(sgd.steps[-1] / steps.mean()), ratio_error(whole, steps)),
-        "difference": paired(em["nll"][-1] - sgd["nll"][-1]),
-    }
+    found: dict[str, Any] = {}
     for name, values in (ends | {"steps": steps}).items():
         expected = prediction(values, five)
         found[name] = expected.mean
         found[f"{name}_sd"], found[f"{name}_width"] = float(values.std(ddof=1)), expected.high - expected.mean
-    found["p_share"] = p_share(em["nll"][-1] - sgd["nll"][-1], five)
-    return found | spreads(found, list(ends), five, len(em.seeds)) | {"seeds": len(em.seeds)}
+    tail = 0.025 / len(ends)  # Bonferroni: all of them together are inside in 95 of 100 repetitions
+    low, high = stats.f.ppf((tail, 1 - tail), five - 1, len(em.seeds) - 1) ** 0.5
+    return found | {
+        "speedup": Estimate.ratio(np.full(len(steps), sgd.steps[-1]), steps),
+        "difference": paired(difference),
+        "p_share": p_share(difference, five),
+        "spreads": [printed[name][1] / found[f"{name}_sd"] for name in ends],
+        "spread_low": float(low),
+        "spread_high": float(high),
+        "seeds": len(em.seeds),
+    }
 
 
 def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
@@ -199,33 +174,20 @@ def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
     return Estimate(share, share_error(round(share * apart), apart))
 
 
-def spreads(found: Mapping[str, Any], names: list[str], five: int, seeds: int) -> dict[str, Any]:
-    """Printed standard deviations over ours, in the order of ``names``, and between which bounds such ratios of ``five`` seeds to ours are expected together
-    in 95 of 100 repetitions (F test of normal samples)."""
-    tail = 0.025 / len(names)  # Bonferroni: all of them together are inside in 95 of 100 repetitions
-    low, high = stats.f.ppf((tail, 1 - tail), five - 1, seeds - 1) ** 0.5
-    ratios = [printed_table()[name][1] / found[f"{name}_sd"] for name in names]
-    return {"spreads": ratios, "spread_low": float(low), "spread_high": float(high)}
-
-
-def table_values(tables: Mapping[str, Mapping[str, Any]], text: StickyChain) -> dict[str, Any]:
-    """Table 1's claims from :func:`table` of the published chain (``code``), the text's chain, and the published chain from weights of half the size."""
-    values = {f"table1/{chain}/minimum": StickyChain("code").entropy_rate for chain in tables}
-    values["table1/text/minimum"] = text.entropy_rate
+def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Table 1's claims from :func:`table` of the published chain (``code``), the text's chain, and the published chain from weights of half the size; and in
+    bits, as section 7.2 says, the entropy rate and SGD's predictive entropy."""
+    published, code = StickyChain("code").entropy_rate, tables["code"]
+    values = {f"table1/{chain}/minimum": published for chain in tables}
+    values["table1/text/minimum"] = StickyChain("nearer").entropy_rate
+    values["units/rate_bits"] = published / math.log(2)
+    error = code["entropy_sgd_sd"] / math.sqrt(code["seeds"])
+    values["units/sgd_bits"] = Estimate(code["entropy_sgd"], error) * (1 / math.log(2))
     for chain, found in tables.items():
         left_out = ("seeds", *(["p_share"] if chain == "small" else []))  # five seeds are one draw
         kept = {name: value for name, value in found.items() if name not in left_out and not name.endswith("_sd")}
         values |= {f"table1/{chain}/{name}": value for name, value in kept.items()}
     return values
-
-
-def unit_values(found: Mapping[str, Any]) -> dict[str, float | Estimate]:
-    """The entropy rate and SGD's predictive entropy in bits, as section 7.2 says."""
-    error = found["entropy_sgd_sd"] / math.sqrt(found["seeds"])
-    return {
-        "units/rate_bits": StickyChain("code").entropy_rate / math.log(2),
-        "units/sgd_bits": Estimate(found["entropy_sgd"], error) * (1 / math.log(2)),
-    }
 
 
 def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -239,24 +201,15 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
         rows.append(
             {
                 "chain": f"{chain}, {found['seeds']} seeds",
-                "what": label,
+                "at the end": label,
                 "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
                 "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
-                "interval": f"{own - width:{digits}} to {own + width:{digits}}",
-                "inside": "inside" if abs(own - mean) <= width else "outside",
-                "power": "yes" if abs(printed[other][0] - mean) > width else "no",
+                "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
+                "printed is": "inside" if abs(own - mean) <= width else "outside",
+                "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
             }
         )
-    columns = {
-        "chain": "chain",
-        "what": "at the end",
-        "printed": "printed",
-        "ours": "ours",
-        "interval": "a mean of 5 seeds",
-        "inside": "printed is",
-        "power": "tells the arms apart",
-    }
-    return Table(rows, columns, "Table 1 beside ours")
+    return Table(rows, {heading: heading for heading in rows[0]}, "Table 1 beside ours")
 
 
 # -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
@@ -288,17 +241,16 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
     """Figures 6 to 8 side by side: mean and range over seeds; the printed ends as diamonds with their standard deviations."""
     fig, axes = style.figure(3, height=3.0)
     titles = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (nats)"}
+    printed, look = printed_table(), {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
     for ax, (metric, title) in zip(axes, titles.items(), strict=True):
         for arm, curve in (("em", em), ("sgd", sgd)):
             values, colour = curve[METRICS[metric]], COLOUR[arm]
             ax.fill_between(curve.steps, values.min(1), values.max(1), color=colour, alpha=0.18, lw=0)
             ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm], label=NAME[arm])
-            look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
-            ax.errorbar(curve.steps[-1] * 1.03, *printed_table()[f"{metric}_{arm}"], **look)
+            ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
         ax.set(xlabel="step", title=title)
-    steps, sd = printed_table()["steps"]  # of the schedule to SGD's printed loss
-    look = {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
-    axes[0].errorbar(steps, printed_table()["loss_sgd"][0], xerr=sd, **look)
+    steps, sd = printed["steps"]  # of the schedule to SGD's printed loss
+    axes[0].errorbar(steps, printed["loss_sgd"][0], xerr=sd, **look)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from ... import random
-from ...project import check_profile
 from ...random import INIT, generator
 from ...tasks.sticky_chain import RandomTargets
-from ...training.computation import Computation
 from .closed_forms import Weights, every_gradient, forward
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
@@ -41,7 +39,7 @@ class Ensemble:
         x, y: data ``(R, T, 3)``, ``(R, T)``.
         weights: at every step, ``STEPS + 1`` entries of stacked weights.
         loss: summed over positions (equation 9), ``(STEPS + 1, R)``.
-        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``, or at the first and the last step only, ``(2, R)``.
+        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``.
     """
 
     x: Tensor
@@ -71,43 +69,25 @@ def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
 
 
 def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool = False) -> Weights:
-    """One step on the four matrices, and with ``bias`` on the bias of equation 7; at one rate or at each run's ``(R, 1, 1)``."""
+    """One step on the four matrices, and with ``bias`` on the bias of equation 7; at one rate or at each run's ``(R,)``."""
+    rate = torch.as_tensor(rate, dtype=torch.float64).reshape(-1, 1, 1)
     moved = [p - rate * d[n] for n, p in zip(w._fields[:4], w[:4], strict=True)]
-    own = rate[..., 0] if isinstance(rate, Tensor) else rate
-    return Weights(*moved, w.b - own * d["b"] if bias else w.b)
+    return Weights(*moved, w.b - rate[..., 0] * d["b"] if bias else w.b)
 
 
-def train(seeds: Sequence[int], scale: float, rate: float, steps: int = STEPS, bias: bool = False) -> Ensemble:
-    """The toy from these seeds at one initial scale and rate; ``bias``: whether the bias of equation 7 is trained or stays at 0."""
-    return _trained(*start(seeds, scale), rate, steps, bias)
-
-
-def at_rates(seeds: Sequence[int], scale: float, rates: Sequence[float], bias: bool = False) -> list[Ensemble]:
-    """Runs from the same starts at every rate; one ensemble for each rate, without weights, its positions at both ends."""
+def train(seeds: Sequence[int], scale: float, rate: float | Tensor, bias: bool = False) -> Ensemble:
+    """The toy from these seeds at one initial scale, and at one rate or each run's ``(R,)``; ``bias``: whether the bias of equation 7 is trained or stays at 0."""
     x, y, w = start(seeds, scale)
-    many, n = len(rates), len(seeds)
-    every = Weights(*[p.repeat(many, *[1] * (p.dim() - 1)) for p in w])
-    rate = torch.tensor(rates, dtype=torch.float64).repeat_interleave(n)[:, None, None]
-    run = _trained(x.repeat(many, 1, 1), y.repeat(many, 1), every, rate, STEPS, bias, STEPS)
-    parts = [slice(k * n, (k + 1) * n) for k in range(many)]
-    return [Ensemble(x, y, [], run.loss[:, part], run.positions[:, part]) for part in parts]
-
-
-def _trained(
-    x: Tensor, y: Tensor, w: Weights, rate: float | Tensor, steps: int, bias: bool, every: int = 1
-) -> Ensemble:
-    """Runs from these weights; their positions at every ``every``-th step."""
     weights, loss, positions = [w], [], []
     jitter = random.replica_errors()
-    for step in range(steps + 1):
+    for step in range(STEPS + 1):
         if jitter is not None:
             w = Weights(*[random.jittered(p, jitter, DOUBLE) for p in w])
         f = forward(x, w)
         per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())
-        if step % every == 0:
-            positions.append(effective_positions(f.alpha).numpy())
-        if step < steps:
+        positions.append(effective_positions(f.alpha).numpy())
+        if step < STEPS:
             w = descend(w, d, rate, bias)
             weights.append(w)
     return Ensemble(x, y, weights, np.array(loss), np.array(positions))
@@ -140,16 +120,10 @@ def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
     shape = (len(seeds), len(SCALES), len(RATES))
     found = {name: np.empty(shape, np.float32) for name in ("end", "left", "rise")}
     found["start"] = np.empty(shape[:2])
+    rates = torch.tensor(RATES, dtype=torch.float64).repeat_interleave(len(seeds))  # the runs of all rates side by side
     for a, scale in enumerate(SCALES):
-        for b, run in enumerate(at_rates(seeds, scale, RATES, bias=reading == "trained")):
-            found["start"][:, a] = run.positions[0]
-            for name, values in ends(run).items():
-                found[name][:, a, b] = values
+        run = train([*seeds] * len(RATES), scale, rates, bias=reading == "trained")
+        found["start"][:, a] = run.positions[0, : len(seeds)]
+        for name, values in ends(run).items():
+            found[name][:, a] = values.reshape(len(RATES), -1).T
     return found
-
-
-def toy_computations(profile: str) -> dict[str, Computation]:
-    """The sweep of both readings at a profile."""
-    seeds = 800 if check_profile(profile) == "paper" else 30
-    swept = Computation("agarwal2025", "toy", sweep, ("frozen", "trained"), 0, seeds, 1e-6, replicas=REPLICAS)
-    return {swept.name: swept}

@@ -15,11 +15,11 @@ from ...claims import printed
 from ...drawing import style
 from ...models.sequence import shown
 from ...numbers import number
-from ...statistics import Estimate, ratio_error, standard_error
+from ...statistics import Estimate, ratio_error
 from ...store import Results
 from ...tasks.hmm_filtering import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
-from .figure_9 import mean_left, way_left
+from .figure_9 import frame_values, way_left
 from .runs import probe, probe_numbers
 from .section_9 import random_cosine
 from .table_1 import paired
@@ -31,20 +31,14 @@ LOOKS = {
     "lstm": ("LSTM", style.PALETTE[3], "^"),
     "prefix_mlp": ("MLP on the prefix", style.PALETTE[1], "D"),
 }
-#: Sequences on which the answers of models that learn nothing are scored.
-SCORED = 12_000
 
 # -- answers that need no training ----------------------------------------------------------------------------------------
 
 
-def hmm_answers(task: HmmFiltering, n: int = SCORED) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each sequence, ``(K, n)``, of four answers that need no training.
-
-    Returns:
-        ``uniform`` ignores everything, ``constant`` has the entropy that does best over all places, ``memoryless`` is ``p(s_t | o_t)``, the exact
-        answer of a model that reads the matrices and never looks back at observations, and ``turned`` the filter that takes the transition matrix the wrong
-        way round: memory that does not track.
-    """
+def hmm_answers(task: HmmFiltering, n: int) -> dict[str, np.ndarray]:
+    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of four answers that need no training: ``uniform`` ignores everything;
+    ``constant`` has the entropy that does best over all places; ``memoryless`` is ``p(s_t | o_t)``, the exact answer of a model that reads the matrices and never
+    looks back at observations; ``turned`` is the filter that takes the transition matrix the wrong way round: memory that does not track."""
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
     found = {
@@ -61,19 +55,15 @@ def prior_error(task: BijectionElimination) -> np.ndarray:
     return math.log2(task.symbols) - np.log2(task.symbols - np.arange(task.length))
 
 
-def lstm_baseline_records(n: int = SCORED) -> dict[str, object]:
+def lstm_baseline_records() -> dict[str, object]:
     """The answers of :func:`hmm_answers` at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
-    answers, says = hmm_answers(HmmFiltering(5, 5, 20), n), printed("agarwal2025")
-    means = {
-        name: [Estimate.mean(answers[name][:places].mean(0)) for places in (15, 20)]
-        for name in ("uniform", "memoryless")
-    }
-    memoryless_20 = means["memoryless"][1].value
+    answers, says = hmm_answers(HmmFiltering(5, 5, 20), 12_000), printed("agarwal2025")
+    means = {name: np.array([own[:15].mean(0), own.mean(0)]) for name, own in answers.items()}  # (2, n)
+    memoryless = means["memoryless"].mean(1)
     return {
-        "lstm_baseline/uniform": [mean.value for mean in means["uniform"]],
-        "lstm_baseline/uniform_se": [mean.error for mean in means["uniform"]],
-        "lstm_baseline/memoryless": [mean.value for mean in means["memoryless"]],
-        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / memoryless_20 for m in list(LOOKS)[:3]],
+        "lstm_baseline/uniform": Estimate.mean(means["uniform"]),
+        "lstm_baseline/memoryless": memoryless,
+        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / memoryless[1] for m in list(LOOKS)[:3]],
     }
 
 
@@ -92,15 +82,15 @@ def late_gain(results: Results, model: str) -> float:
     return float(curve[start] / curve[-1] - 1)
 
 
-def key_cosines(bijection: Results, which: str) -> np.ndarray:
-    """Mean over heads of the mean absolute cosine between the first layer's keys of different symbols ``x`` or ``y``: ``(T, R)``."""
-    return bijection[f"transformer/key_cosine_{which}"].mean(-1)
+def key_cosines(bijection: Results) -> np.ndarray:
+    """Mean over heads of the mean absolute cosine between the first layer's keys of different symbols x and y: ``(2, T, R)``."""
+    return np.stack([bijection[f"transformer/key_cosine_{which}"].mean(-1) for which in "xy"])
 
 
-def random_key_cosine(bijection: Results) -> float:
+def random_key_cosine(study: Study) -> float:
     """The same for random vectors as wide as a head."""
-    (group,) = [g for g in bijection.provenance["config"]["groups"] if g["name"] == "transformer"]
-    return random_cosine(dict(group["kwargs"])["width"] // bijection["transformer/key_cosine_x"].shape[-1])
+    (transformer,) = (group.build() for group in study.groups if group.name == "transformer")
+    return random_cosine(transformer.width // transformer.n_heads)
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
@@ -116,13 +106,12 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         found[f"tunnel/hmm/{model}_ratio"] = paired(error(hmm, model) / answers["memoryless"])
     for model in ("lstm", "prefix_mlp"):
         found[f"tunnel/bijection/{model}_ratio"] = paired(error(bijection, model) / prior)
-    by_name = {g.name: g.model(**dict(g.kwargs)) for g in studies["tunnel_hmm"].groups}
-    keys = [key_cosines(bijection, which) for which in "xy"]
+    built = {group.name: group.build() for group in studies["tunnel_hmm"].groups}
+    before, after = (key_cosines(bijection)[:, record] for record in (0, -1))  # (2, R)
     for part in ("value", "output"):
         for name in ("pc1", "r"):
             seeds = [results[f"transformer/{name}_{part}"][-1] for results in (hmm, bijection)]
-            found[f"tunnel/{part}/{name}"] = [float(s.mean()) for s in seeds]
-            found[f"tunnel/{part}/{name}_se"] = [float(standard_error(s)) for s in seeds]
+            found[f"tunnel/{part}/{name}"] = Estimate.mean(np.array(seeds))
     return found | {
         "tunnel/hmm/turned_ratio": answers["turned"] / answers["memoryless"],
         "tunnel/hmm/lstm_over_transformer": found["tunnel/hmm/lstm"] / found["tunnel/hmm/transformer"],
@@ -131,34 +120,33 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
-        "tunnel/parameters": [sum(p.numel() for p in by_name[model].parameters()) for model in LOOKS],
+        "tunnel/parameters": [sum(p.numel() for p in built[model].parameters()) for model in LOOKS],
         "tunnel/minutes": sum(results.provenance["seconds"] for results in (hmm, bijection)) / 60,
         # the same model before training has keys of the same dimension, of the same inputs
-        "tunnel/keys/trained": [float(c[-1].mean()) for c in keys],
-        "tunnel/keys/initial": [float(c[0].mean()) for c in keys],
-        "tunnel/keys/random": random_key_cosine(bijection),
-        "tunnel/keys/ratio": [float(c[-1].mean() / c[0].mean()) for c in keys],
-        "tunnel/keys/ratio_se": [ratio_error(c[-1], c[0]) for c in keys],
+        "tunnel/keys/trained": after.mean(1),
+        "tunnel/keys/initial": before.mean(1),
+        "tunnel/keys/random": random_key_cosine(studies["tunnel_bijection"]),
+        "tunnel/keys/ratio": Estimate(after.mean(1) / before.mean(1), list(map(ratio_error, after, before))),
     }
 
 
 def unfurling_left(results: Results) -> dict[str, np.ndarray]:
     """Way left ``(records, R)`` of the last layer's maps and values (by their sketches) and of the error."""
     own = results.group("transformer")
-    names = {"attention": own["maps"], "values": own["values"], "error": own["error"][..., None]}
-    return {name: np.stack([way_left(run) for run in states.swapaxes(0, 1)], 1) for name, states in names.items()}
+    return {
+        "attention": way_left(own["maps"]),
+        "values": way_left(own["values"]),
+        "error": way_left(own["error"][..., None]),
+    }
 
 
 def unfurling_values(results: Results) -> dict[str, object]:
     """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
-    mean = {name: mean_left(left, steps) for name, left in unfurling_left(results).items()}
-    return {
-        "unfurling/left": [float(left.mean()) for left in mean.values()],
+    keys = "unfurling/left", "unfurling/before_values", "unfurling/before_error"
+    return frame_values(unfurling_left(results), steps, keys) | {
         "unfurling/entropy": paired(own["spread"][-1] - own["spread"][0]),
-        "unfurling/before_values": paired(mean["attention"] - mean["values"]),
-        "unfurling/before_error": paired(mean["attention"] - mean["error"]),
         "unfurling/late_r": paired(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
 
@@ -226,13 +214,13 @@ def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
 def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
     """Keys of the transformer on the bijection, and its last layer's attention-weighted values on both tasks (first seed)."""
     fig, axes = style.figure(3, height=2.9, width_ratios=(0.8, 1, 1))
-    ax, bijection = axes[0], results["tunnel_bijection"]
-    for which, shift, colour, marker in (("x", -0.15, 0, "o"), ("y", 0.15, 3, "^")):
-        cosine, look = key_cosines(bijection, which), {"ms": 4, "color": style.PALETTE[colour]}  # (T, R)
+    ax, cosines = axes[0], key_cosines(results["tunnel_bijection"])
+    for cosine, which, shift, colour, marker in zip(cosines, "xy", (-0.15, 0.15), (0, 3), "o^", strict=True):
+        look = {"ms": 4, "color": style.PALETTE[colour]}
         spread = shift + np.linspace(-0.09, 0.09, cosine.shape[1])
         ax.plot(spread, cosine[0], marker, label=f"keys of ${which}$", **look)
         ax.plot(1 + spread, cosine[-1], marker, **look)
-    random = random_key_cosine(bijection)
+    random = random_key_cosine(studies["tunnel_bijection"])
     ax.axhline(random, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="random vectors")
     ax.axhspan(0.05, 0.06, color=style.COLOURS["paper"], lw=0, alpha=0.7, label="printed")
     ax.set_xticks([0, 1], ["untrained", "trained"])
