@@ -284,11 +284,9 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
 style.show(figure_2_1.plot_limits(several, several_coded), of=[iso])
-record.all(figure_2_1.finding_4(sides, adam[2]))
-record.all(
-    figure_2_1.limits({"text": several, "code": several_coded}, d, L, s2)
-    | figure_2_1.scales(two)
-)
+record.all(figure_2_1.finding_4(sides) | figure_2_1.scales(two))
+record.all(figure_2_1.limits({"text": several, "code": several_coded}))
+record.all(figure_2_1.common_scale(several, adam[2], d, L, s2))
 
 # %% [markdown]
 # *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
@@ -337,15 +335,13 @@ settings = learning_rates.read_settings(noise)
 approx = loss.manifold_loss(valley.gamma, d, L, s2)
 style.show(learning_rates.plot_noise_level(valley, approx, settings), of=noise.values())
 cost = true_loss.pair_exact(printed("he2025")["fig2.8/gamma"], d, L, s2).loss
-record.all(learning_rates.minimiser_records(heads[2], settings, valley.best, cost))
-record.all(learning_rates.robust_records(settings))
-decayed = read_heads(results("decay", profile, device).group("h2"))
-record.all(learning_rates.decay_records(decayed, heads[2], valley.best, d, L, s2))
-record.all(
-    learning_rates.reduced_records(
-        read_heads(results("reduced", profile, device).group("h2"))
-    )
+record.all(learning_rates.setting_records(heads[2], settings, valley.best, cost))
+decayed, reduced = (
+    read_heads(results(name, profile, device).group("h2"))
+    for name in ("decay", "reduced")
 )
+size = valley.best, d, L, s2
+record.all(learning_rates.decay_records(decayed, heads[2], reduced, *size))
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
 record.all(learning_rates.variation_records(varied))
 
@@ -373,11 +369,11 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # ### Error against context length (Figure 2.4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error against context length for one to four heads; those with two or more coincide."}}
-curves = figure_2_4.read_curves(paired, heads)
+curves = {h: figure_2_4.read_curve(paired, f"h{h}") for h in heads}
 style.show(figure_2_4.plot_error_by_length(curves, trained=L), of=[iso])
 record.all(
     figure_2_4.length_records(iso, curves, L)
-    | figure_2_4.code_values(curves, paired)
+    | figure_2_4.code_values(paired)
     | theorem_1.risk_records(d, L, s2)
 )
 
@@ -396,11 +392,11 @@ record.verdicts("fig2.4", "q-eight-heads", "code-values")
 # Both errors have closed forms; the rate is the best at the training length. Ridge regression with $\lambda = \sigma^2 d$ is the Bayes estimator.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of two heads, vanilla and debiased gradient descent and ridge against context length."}}
-by = figure_2_4.estimators(curves.lengths, d, L, s2)
+by = figure_2_4.estimators(curves[2].lengths, d, L, s2)
 style.show(figure_2_4.plot_estimators(curves, by), of=[iso])
 record.all(figure_2_4.estimator_records(curves, by, d, L, s2))
 prompts = predictors.sample_prompts(8192, d, L, s2, seed=1)
-record.all(figure_2_4.predictor_records(figure_2_4.predict(paired, several, prompts)))
+record.all(figure_2_4.predictor_records(paired, several, prompts))
 record.all(
     figure_2_4.scale_records(several, d, L, s2) | theorem_1.near_bayes_records(d, L, s2)
 )
@@ -451,9 +447,8 @@ record.verdicts("approx-loss", "q-approx-loss")
 # ### One head: $\omega = 1 / \sqrt d$?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega times root d minimising the approximate and the true loss against L, with trained heads."}}
-single = theorem_1.single_head(one, d, s2)
-style.show(theorem_1.plot_single_head(single, L), of=[iso])
-record.all(theorem_1.single_head_records(single, d, L, s2))
+style.show(theorem_1.plot_single_head(one, d, L, s2), of=[iso])
+record.all(theorem_1.single_head_records(one, d, L, s2))
 
 # %% [markdown]
 # *A single head's best scale crosses the paper's $1/\sqrt d$ at one length only. $\omega\sqrt d$ that minimises the true loss (dotted: its limit), and the paper's 1 (dashed). Marks: trained heads
@@ -487,13 +482,11 @@ theorem_1.show_pair(valley, prompts, d, L, s2, few=not paper)
 # bound holds, with room, and the optimum is a limit that no pair attains. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound."}}
-gaps = [theorem_1.gap(d, L, s2, seed) for seed in (2, 3, 4, 5)]
+eta, draws = loss.eta_star(d, L, s2), (2, 3, 4, 5)
+gaps = [theorem_1.gap(d, L, s2, eta, seed) for seed in draws]
 style.show(theorem_1.plot_gap(gaps[0]))
-eta = loss.eta_star(d, L, s2)
-by_dimension = [
-    theorem_1.gap_by_dimension(L, s2, eta, seed=seed) for seed in (2, 3, 4, 5)
-]
-record.all(theorem_1.gap_records(gaps) | theorem_1.dimension_records(by_dimension))
+by_dimension = [theorem_1.gap_by_dimension(L, s2, eta, seed) for seed in draws]
+record.all(theorem_1.gap_records(gaps, by_dimension))
 record.all(theorem_1.optimality_records(d, L, s2))
 
 # %% [markdown]
@@ -578,17 +571,14 @@ show_model(page_models.reduced_flow(d, L, s2))
 # linear attention, which at this length is not quite $\Sigma^{-1}$.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
-sigma = np.array(study["nonisotropic"].data.covariance)
 nonisotropic = results("nonisotropic", profile, device)
 starts = results("seeds_nonisotropic", profile, device)
 found, many = (
-    figure_3.preconditioners(r, sigma, L, s2) for r in (nonisotropic, starts)
+    figure_3.preconditioners(r, study["nonisotropic"].data)
+    for r in (nonisotropic, starts)
 )
 style.show(figure_3.plot_preconditioners(found), of=[nonisotropic])
-record.all(figure_3.preconditioner_records(found, many, s2))
-record.all(
-    figure_3.preconditioned_records(nonisotropic, found, study["nonisotropic"].data)
-)
+record.all(figure_3.preconditioner_records(nonisotropic, found, many))
 
 # %% [markdown]
 # *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the
@@ -657,13 +647,15 @@ record.verdicts(
 # $L$, or always the training length. Only the second fails at other lengths.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of linear attention under both normalisations and of softmax attention against context length."}}
-closed = figure_4.linear_closed(read_heads(iso.group("linear")), curves.lengths, task)
-frozen = figure_4.frozen_linear(iso, curves.lengths, task, rng)
+linear = figure_2_4.read_curve(iso, "linear")
+closed = figure_4.linear_closed(read_heads(iso.group("linear")), linear.lengths, task)
+frozen = figure_4.frozen_linear(iso, linear.lengths, task, rng)
 style.show(
-    figure_4.plot_linear_attention(curves, frozen.mean, closed, trained=L), of=[iso]
+    figure_4.plot_linear_attention(curves, linear, frozen.mean, closed, trained=L),
+    of=[iso],
 )
 record.all(
-    figure_4.linear_records(curves, frozen, L)
+    figure_4.linear_records(linear, frozen, curves[2], L)
     | figure_4.linear_by_softmax_records(prompts, d)
 )
 
@@ -848,7 +840,7 @@ for order, omega, mu in (
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 omega, mu = dynamics.sample_initial(200, 2, 0.05, seed=2)
-end = dynamics.simulate(omega, mu, 0.05, 4000, [4000], d=d, L=L, noise_var=s2)
+end = dynamics.simulate(omega, mu, 0.05, [4000], d=d, L=L, noise_var=s2)
 same = (
     np.sign(omega + mu).sum(axis=1) != 0
 )  # both heads start towards one side: chance 2^(1 - H) for H heads
@@ -867,7 +859,7 @@ assert np.allclose(end.loss[-1][alone], best, atol=1e-6)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
-# Slips of the paper that leave its story as it is. The mask, the theorem's space and symbols and the missing sum are computed; captions and file names are transcribed by hand.
+# Slips of the paper that leave its story as it is. The mask and the theorem's space and symbols are computed; the missing sum, captions and file names are transcribed by hand.
 #
 # - **The mask.** The definition masks causally, so that the query attends to itself. The closed form of $\hat y_q$, which this chapter follows, has no query among the keys. Their predictions differ.
 # - **Theorem 1's space.** It asks for $\min\{|\mathcal{H}_+|, |\mathcal{H}_-|\} > 1$, two heads of each sign. Read $\ge 1$, which takes in the two-head model.

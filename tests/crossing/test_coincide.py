@@ -99,7 +99,7 @@ def test_two_opposite_heads_only_come_near_it():
     assert gap(0.02) / gap(0.01) == pytest.approx(4, rel=0.02)
 
 
-HEAD = softmax_predictor(OMEGA, MU, PROMPTS.x, PROMPTS.y, PROMPTS.x_q)
+HEAD = softmax_predictor([OMEGA], [MU], PROMPTS.x, PROMPTS.y, PROMPTS.x_q)
 
 
 def test_one_head_is_a_normalised_step():
@@ -124,7 +124,7 @@ def test_the_head_that_recalls_is_the_same_head(gamma):
     values = symbols[model.responses]  # (n!, S)
 
     def he(x_q: np.ndarray) -> np.ndarray:
-        return np.array([softmax_predictor(1.0, 1.0, keys.numpy(), y, x_q) for y in values.T.numpy()])
+        return np.array([softmax_predictor([1.0], [1.0], keys.numpy(), y, x_q) for y in values.T.numpy()])
 
     wide = [part[None].expand(len(values.T), *part.shape) for part in (keys, query)]
     assert distance(he(query.numpy()), answer) < SAME

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from he2025.circuits_kit import synthetic
 
-from iclbook.models import Attention, ReducedAttention
+from iclbook.models import Attention
 from iclbook.papers.he2025 import loss, predictors, true_loss
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settled
 from iclbook.papers.he2025.figure_3 import read_multi_heads
@@ -50,8 +50,6 @@ def test_what_heads_say_of_themselves():
     assert heads.active.tolist() == [[True, True], [True, False]]
     assert heads.patterned(0.16).all()
     assert not heads.patterned(0.14).any()
-    values = np.arange(8.0).reshape(2, 2, 2)
-    np.testing.assert_array_equal(heads.worst(values), [[1.0, 2.0], [5.0, 6.0]])  # 3 and 7 belong to the dummy
     lame = OMEGA.copy()
     lame[:, 0, 1] = 0.0
     assert not read_heads(synthetic(lame, MU)).patterned(0.16)[:, 0].any(), "a mu without an omega is no pattern"
@@ -64,9 +62,6 @@ def test_settled_is_the_mean_over_the_last_tenth():
     assert settled(np.array([0, 1, 2]), np.array([5.0, 6.0, 7.0])) == 7.0
     heads = Heads(steps, *(np.ones((21, 1, 1)) * v for v in (0.1, 1.0, 0.0, 0.0)))
     np.testing.assert_allclose(heads.settled(steps[:, None] * heads.omega[:, 0]), [9.5])
-
-
-SUPPORTS = ((0, 1, 2, 3), (2, 3, 4, 5))
 
 
 def multi(omega, mu, scale: float = 1.0) -> dict:
@@ -88,21 +83,20 @@ def multi(omega, mu, scale: float = 1.0) -> dict:
 def test_read_multi_heads_and_transfer(scale):
     omega = np.array([[[0.3, 0.1, 0.4, 0.6, 0, 0], [0, 0, -0.2, -0.4, -0.1, -0.5]]])
     mu = np.array([[[2.0, 0.1], [-0.3, -3.0]]])
-    heads = read_multi_heads(multi(omega, mu, scale), SUPPORTS, scale)
+    heads = read_multi_heads(multi(omega, mu, scale), scale)
     np.testing.assert_allclose(heads.omega, omega, atol=1e-14)
     np.testing.assert_allclose(heads.mu, mu, atol=1e-14)
-    assert heads.groups == ((0, 1), (2, 3), (4, 5))
-    np.testing.assert_allclose(heads.by_group(), [[[0.2, 0.5, 0.0], [0.0, -0.3, -0.3]]], atol=1e-14)
+    np.testing.assert_allclose(heads.by_group, [[[0.2, 0.5, 0.0], [0.0, -0.3, -0.3]]], atol=1e-14)
     # transfer[n, S] = sum over heads of mu_n omega_S
     expected = [[2.0 * 0.2, 2.0 * 0.5 + 0.3 * 0.3, 0.3 * 0.3], [0.1 * 0.2, 0.1 * 0.5 + 3.0 * 0.3, 3.0 * 0.3]]
-    np.testing.assert_allclose(heads.transfer(), [expected], atol=1e-14)
+    np.testing.assert_allclose(heads.transfer, [expected], atol=1e-14)
 
 
 # -- measurements -----------------------------------------------------------------------------------------------------
 
 
 def test_squared_errors_are_those_of_the_closed_forms():
-    """Softmax pairs as printed, as coded and reduced on the solution manifold, linear attention as one GD step."""
+    """Softmax pairs as printed and as coded on the solution manifold, linear attention as one GD step."""
     d, L, s2, gamma, eta = 5, 40, 0.1, 0.2, 0.8
     mu = float(loss.manifold_mu(gamma, d, L, s2))
     pair = {"omega": [[[gamma, -gamma]]], "mu": [[[mu, -mu]]]}
@@ -111,14 +105,12 @@ def test_squared_errors_are_those_of_the_closed_forms():
     specs = {
         "printed": Group("printed", Attention, kwargs, run),
         "coded": Group("coded", Attention, (*kwargs, ("score_scale", "code")), run),
-        "reduced": Group("reduced", ReducedAttention, (("n_heads", 2),), run),
         "linear": Group("linear", Attention, (("d", d), ("n_heads", 1), ("activation", "linear")), run),
     }
     study = Study("he2025", "measured", LinearRegression(), tuple(specs.values()), 40)
     groups = {
         "printed": synthetic(pair["omega"], pair["mu"]),
         "coded": synthetic(pair["omega"], pair["mu"], scale=code_scale(d)),
-        "reduced": {k: np.array(v) for k, v in pair.items()},
         "linear": synthetic([[[eta]]], [[[1.0]]]),
     }
     histories = {
@@ -131,10 +123,10 @@ def test_squared_errors_are_those_of_the_closed_forms():
     }
     for length in (10, 40):
         errors = squared_errors(study, histories, length, 6)
-        exact = true_loss.pair_loss_exact(gamma, mu, d, length, s2)
-        for name in ("printed", "coded", "reduced"):
+        exact = true_loss.exact_loss([gamma, -gamma], [mu, -mu], d, length, s2)
+        for name in ("printed", "coded"):
             assert abs(errors[name][0][0] - exact) < 5 * errors[name][1][0]
             np.testing.assert_allclose(errors[name][0], errors["printed"][0], rtol=1e-4)  # common prompts
-        linear = float(predictors.linear_attention_error(eta, d, length, s2))
+        linear = float(predictors.vanilla_gd_error(eta, d, length, s2))
         assert abs(errors["linear"][0][0] - linear) < 5 * errors["linear"][1][0]
         assert errors["linear"][1][0] < 0.05 * linear

@@ -2,21 +2,22 @@
 
 import numpy as np
 import pytest
+import torch
 
-from iclbook.papers.he2025 import circuits, dynamics, figure_4, loss, predictors
+from iclbook.models import attend
+from iclbook.papers.he2025 import circuits, dynamics, figure_4, loss, predictors, theorem_1
 
 SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
 
 
 def test_simulation_equals_plain_steps_and_does_not_mix_runs():
     omega, mu = dynamics.sample_initial(6, 3, 0.1, seed=0)
-    rates = np.linspace(0.005, 0.03, 6)
-    together = dynamics.simulate(omega, mu, rates, 50, [0, 7, 50], **SETTING)
+    together = dynamics.simulate(omega, mu, 0.02, [0, 7, 50], **SETTING)
     assert together.omega.shape == (3, 6, 3)
     o, m = omega[4].copy(), mu[4].copy()
     for _ in range(50):
         in_omega, in_mu = loss.approx_gradients(o, m, 5, 40, 0.1)
-        o, m = o - rates[4] * in_omega, m - rates[4] * in_mu
+        o, m = o - 0.02 * in_omega, m - 0.02 * in_mu
     np.testing.assert_allclose(together.omega[-1, 4], o, rtol=1e-11)
     np.testing.assert_allclose(together.mu[-1, 4], m, rtol=1e-11)
     np.testing.assert_array_equal(together.omega[0], omega)
@@ -26,9 +27,7 @@ def test_simulation_equals_plain_steps_and_does_not_mix_runs():
 
 def test_two_heads_end_as_a_pair_or_one_sided():
     omega, mu = dynamics.sample_initial(60, 2, 0.01, seed=0)
-    run = dynamics.simulate(omega, mu, 0.05, 6000, **SETTING)
-    shares = circuits.endings(run.omega[-1], run.mu[-1])
-    assert shares["one_sided"] + shares["two_sided"] == pytest.approx(1.0)
+    run = dynamics.simulate(omega, mu, 0.05, dynamics.log_steps(6000, 200), **SETTING)
     single = circuits.one_sided(run.omega[-1], run.mu[-1])
     assert 0 < single.sum() < 60
     best = loss.single_head_approx(5, 40, 0.1)
@@ -52,7 +51,7 @@ def test_gradient_flow_slides_down_the_manifold_as_a_power_law():
     np.testing.assert_allclose(found[-20:], predicted[-20:], rtol=0.02)
     assert predictors.loglog_slope(times[-18:], found[-18:]) == pytest.approx(-1 / 6, abs=0.003)
     # plain steps follow the flow
-    steps = dynamics.simulate([[gamma, -gamma]], [[mu, -mu]], 0.01, 5000, [5000], **SETTING)
+    steps = dynamics.simulate([[gamma, -gamma]], [[mu, -mu]], 0.01, [5000], **SETTING)
     assert steps.omega[0, 0, 0] == pytest.approx(np.interp(50.0, times, found), rel=2e-3)
 
 
@@ -63,12 +62,18 @@ def test_gap_to_debiased_gd_falls_as_gamma_squared():
     gammas = np.geomspace(2e-3, 2e-2, 6)
     gap = predictors.gd_gap(gammas, eta, *data)
     assert float(predictors.loglog_slope(gammas, np.median(gap, axis=1))) == pytest.approx(2.0, abs=0.02)
-    quantile = predictors.gap_quantiles(gammas, eta, d, L, s2, [0.5, 0.95], 2000, 17)
-    np.testing.assert_allclose(quantile[0], np.median(gap, axis=1))
-    assert np.all(quantile[1] < predictors.theorem_gap_bound(gammas, d, s2))
+    quantiles, bound = theorem_1.gap(d, L, s2, eta, 17, gammas, draws=2000)
+    np.testing.assert_allclose(quantiles[0], np.median(gap, axis=1))
+    assert np.all(quantiles[1] < bound)
     # an unbalanced pair leaves the mean of y, which does not fall with gamma
     lopsided = predictors.softmax_predictor([1e-3, -1e-3], [eta / 2e-3 + 0.5, -eta / 2e-3], *data)
     assert np.median(np.abs(lopsided - predictors.debiased_gd(eta, *data))) > 100 * np.median(gap[0])
+
+
+def attention(kq, ov, tokens, query, activation):
+    """Predictions ``(n,)`` from circuits ``(H, D, D)``, ``(H, D)`` for tokens ``(n, L, D)`` and whole query tokens ``(n, D)``."""
+    context, whole = (torch.from_numpy(np.moveaxis(values, 0, -1)) for values in (tokens, query))
+    return attend(torch.from_numpy(kq), torch.from_numpy(ov)[:, None], context, whole, activation)[0].numpy()
 
 
 def test_linear_attention_from_softmax_heads():
@@ -76,17 +81,17 @@ def test_linear_attention_from_softmax_heads():
     n, L, D, H = 40, 30, 4, 2
     kq, ov = rng.standard_normal((H, D, D)) / D, rng.standard_normal((H, D))
     tokens, query = rng.standard_normal((n, L, D)) + 0.5, rng.standard_normal((n, D))
-    linear = figure_4.linear_attention(kq, ov, tokens, query)
+    linear = attention(kq, ov, tokens, query, "linear")
 
     def build(z, gamma):
-        return figure_4.softmax_attention(*figure_4.softmax_heads_of_linear(kq, ov, gamma), z, query)
+        return attention(*figure_4.softmax_heads_of_linear(kq, ov, gamma), z, query, "softmax")
 
     mean = tokens.mean(axis=1)
     defect = np.sum((mean @ ov.T) * np.einsum("nd,hde,ne->nh", mean, kq, query), axis=-1)
     np.testing.assert_allclose(build(tokens, 1e-4), linear - defect, atol=1e-5)
     assert np.abs(defect).max() > 0.1  # the statement fails for tokens with a mean
     centred = tokens - tokens.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(build(centred, 1e-4), figure_4.linear_attention(kq, ov, centred, query), atol=1e-5)
+    np.testing.assert_allclose(build(centred, 1e-4), attention(kq, ov, centred, query, "linear"), atol=1e-5)
 
 
 def test_keys_that_move_together_change_linear_attention_only():
@@ -95,8 +100,9 @@ def test_keys_that_move_together_change_linear_attention_only():
     kq[:, :2, :2], ov[:, 2] = (rng.standard_normal((3, 2, 2)), rng.standard_normal(3))  # pattern of Key Finding 1
     tokens, query = rng.standard_normal((5, 20, 3)), rng.standard_normal((5, 3))
     moved = tokens + np.array([1.0, -0.5, 0.0])
-    np.testing.assert_allclose(
-        figure_4.softmax_attention(kq, ov, tokens, query), figure_4.softmax_attention(kq, ov, moved, query), atol=1e-12
-    )
-    change = figure_4.linear_attention(kq, ov, moved, query) - figure_4.linear_attention(kq, ov, tokens, query)
-    assert np.abs(change).max() > 0.01
+    change = {
+        name: attention(kq, ov, moved, query, name) - attention(kq, ov, tokens, query, name)
+        for name in ("softmax", "linear")
+    }
+    assert np.abs(change["softmax"]).max() < 1e-12
+    assert np.abs(change["linear"]).max() > 0.01

@@ -120,10 +120,10 @@ def test_a_prediction_is_explained_by_a_multiple_of_itself():
 
 
 def test_a_curve_knows_seeds_and_prompts_apart():
-    group = {"error": np.array([[1.0, 3.0]]), "error_se": np.array([[0.1, 0.3]])}
-    results = stored(h2=group, h8={"error": np.array([[4.0]]), "error_se": np.array([[0.5]])})
+    group = {"lengths": np.array([40]), "error": np.array([[1.0, 3.0]]), "error_se": np.array([[0.1, 0.3]])}
+    results = stored(h2=group, h8=group | {"error": np.array([[4.0]]), "error_se": np.array([[0.5]])})
     two, eight = (figure_2_4.read_curve(results, name) for name in ("h2", "h8"))
-    assert (two.at(0).value, two.at(0).error) == (2.0, pytest.approx(np.hypot(1.0, 0.2)))
+    assert (two.at(40).value, two.at(40).error) == (2.0, pytest.approx(np.hypot(1.0, 0.2)))
     assert eight.seeds == pytest.approx(4.0 * np.sqrt(2) / 2), "a single run varies as two heads' do"
 
 
@@ -135,13 +135,13 @@ def test_a_small_pair_is_a_debiased_step_at_the_slope_of_its_activation():
     results = stored(h2=group, square=group, tanh=group)
     for name, slope in figure_4.SLOPES.items():
         found = figure_4.compare(results, prompts, 2 * slope)[name]
-        assert abs(found.excess[0]) < 1e-2 * np.mean((2 * slope * step - prompts.y_q) ** 2)
-        assert found.debiased[0] < 1e-4 < found.vanilla[0]
+        assert abs(found["excess"][0]) < 1e-2 * np.mean((2 * slope * step - prompts.y_q) ** 2)
+        assert found["debiased"][0] < 1e-4 < found["vanilla"][0]
 
 
 def test_linear_attention_in_closed_form_and_frozen():
     task, lengths = LinearRegression(), np.array([40, 80])
-    exact = predictors.linear_attention_error(0.9, D, lengths, S2, train_L=L)
+    exact = predictors.vanilla_gd_error(0.9 * lengths / L, D, lengths, S2)
     np.testing.assert_allclose(figure_4.linear_closed(still([[0.9]], [[1.0]]), lengths, task), exact)
     results = stored(linear={k: v.astype(np.float32) for k, v in synthetic([[[0.9]]], [[[1.0]]]).items()})
     found = figure_4.frozen_linear(results, lengths, task, torch.Generator().manual_seed(0))
@@ -156,10 +156,11 @@ def test_the_distance_of_courses_is_to_the_nearer_polynomial():
     softmax = course(0.0, 0.0)
     by_name = {"affine": course(4.0), "square": course(2.0, 2.0, 2.0), "tanh": course(1.0, 1.0, 1.5)}
     tanh = np.log(np.mean(np.exp([1.0, 1.0, 1.5])))
-    assert figure_4.nearer(by_name, softmax) == pytest.approx(tanh / 2)
+    found = figure_4.nearer(by_name | {"softmax": softmax})
+    assert found.value == pytest.approx(tanh / 2)
     left = [np.mean(np.exp(kept)) for kept in ([1.0, 1.5], [1.0, 1.5], [1.0, 1.0])]
     expected = np.sqrt(2 * np.var(np.log(left) / 2))  # only tanh's runs differ, and runs are not paired
-    assert figure_4.nearer_error(by_name, softmax) == pytest.approx(expected)
+    assert found.error == pytest.approx(expected)
 
 
 # -- closed forms -----------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ def test_the_manifold_is_where_minimisation_ends():
     assert found["manifold/mu_error"] < 1e-8
     assert found["manifold/approx_rise"] > 0
     eta = predictors.debiased_gd_best_eta(D, L, S2)
-    assert theorem_1.best_rate(predictors.debiased_gd_error, D, L, S2) == pytest.approx(eta, abs=1e-6)
+    assert theorem_1.best_rate(D, L, S2) == pytest.approx(eta, abs=1e-6)
     risk = theorem_1.risk_records(D, L, S2)
     assert risk["thm1.3/total_excess"] <= 1e-12 < 1 < risk["thm1.3/excess_excess"]
     assert risk["gdcoincide/near"] > 10 * risk["gdcoincide/far"]
@@ -182,12 +183,8 @@ def test_the_manifold_is_where_minimisation_ends():
 
 def multi_heads(omega, mu) -> figure_3.MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
-    omega, mu = np.asarray(omega, dtype=float), np.asarray(mu, dtype=float)
-    groups, off = ((0, 1), (2, 3), (4, 5)), np.full(mu.shape[:2], 0.1)
-    omega = np.repeat(omega, 2, -1)
-    steps = np.einsum("rhn,nm,rhj->rnmj", mu, np.eye(2), omega)
-    kq, ov = (values[..., None] * np.eye(values.shape[-1]) for values in (omega, mu))
-    return figure_3.MultiHeads(kq, ov, steps, groups, off, 2 * off)
+    omega, mu = np.repeat(np.asarray(omega, dtype=float), 2, -1), np.asarray(mu, dtype=float)
+    return figure_3.MultiHeads(omega[..., None, :] * np.eye(8, 6), mu[..., None] * np.eye(2, 8, 6))
 
 
 @pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])

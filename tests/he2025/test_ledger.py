@@ -6,8 +6,6 @@ or on exactly constructed circuits, where the claim holds, and on a mutation, wh
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from he2025.circuits_kit import on_manifold, settled_group
@@ -73,8 +71,9 @@ def test_sign_of_a_head_in_the_circuits(which):
 
 def approximation_records() -> dict:
     """The cell of Theorem 1.1."""
-    by_d = [theorem_1.gap_by_dimension(L, S2, 0.88, 200, seed) for seed in (2, 3)]
-    return theorem_1.gap_records([theorem_1.gap(D, L, S2)]) | theorem_1.dimension_records(by_d)
+    by_d = [theorem_1.gap_by_dimension(L, S2, 0.88, seed, draws=200) for seed in (2, 3)]
+    eta = loss.eta_star(D, L, S2)
+    return theorem_1.gap_records([theorem_1.gap(D, L, S2, eta, seed=2)], by_d)
 
 
 def test_sign_of_a_head_in_the_predictor(monkeypatch):
@@ -217,8 +216,13 @@ def test_other_noise_variance_in_the_theory(monkeypatch, module, function, faili
 def test_query_among_the_keys_of_the_predictor(monkeypatch):
     """The query's own key has weight exp(+-gamma |x_q|^2) and value 0: the pair no longer tends to debiased GD."""
     assert_green("thm1.1", approximation_records())
-    right = partial(predictors.softmax_predictor, query_key=True)
-    monkeypatch.setattr("iclbook.papers.he2025.predictors.softmax_predictor", right)
+
+    def with_query(omega, mu, x, y, x_q):
+        x, y = np.concatenate([x, x_q[:, None]], 1), np.concatenate([y, np.zeros_like(y[:, :1])], 1)
+        return right(omega, mu, x, y, x_q)
+
+    right = predictors.softmax_predictor
+    monkeypatch.setattr("iclbook.papers.he2025.predictors.softmax_predictor", with_query)
     wrong = approximation_records()
     assert wrong["thm1.1/slope"].value < 0.1
     assert_red("thm1.1", wrong, "thm1.1/ratio", "thm1.1/slope")

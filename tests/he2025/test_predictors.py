@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from he2025.circuits_kit import squared_error
 from scipy.optimize import minimize, minimize_scalar
 
 from iclbook.papers.he2025 import figure_3, loss, predictors
+from iclbook.tasks import LinearRegression
 
 PROMPTS = {}
 
@@ -50,25 +52,12 @@ def test_best_rates():
         assert float(predictors.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
 
 
-def test_printed_debiased_formula_lacks_its_sum():
-    batch = prompts(5, 40, 0.1)
-    terms = predictors.debiased_gd_terms(0.9, batch.x[:50], batch.y[:50], batch.x_q[:50])
-    assert terms.shape == (50, 40)
-    np.testing.assert_allclose(
-        terms.sum(-1), predictors.debiased_gd(0.9, batch.x[:50], batch.y[:50], batch.x_q[:50]), atol=1e-13
-    )
-
-
-@pytest.mark.parametrize("lam", [None, 3.0])
-def test_ridge_error_against_simulation(lam):
+def test_ridge_error_against_simulation():
     for d, L, s2 in ((5, 40, 0.1), (4, 3, 0.5)):
         batch = prompts(d, L, s2)
-        exact, exact_error = predictors.ridge_error(d, L, s2, lam=lam)
-        mean, error = squared_error(ridge(lam or s2 * d, batch.x, batch.y, batch.x_q), batch)
+        exact, exact_error = predictors.ridge_error(d, L, s2)
+        mean, error = squared_error(ridge(s2 * d, batch.x, batch.y, batch.x_q), batch)
         assert abs(mean - exact) < 5 * np.hypot(error, exact_error)
-        assert (
-            predictors.ridge_error(d, L, s2, lam=5 * s2 * d)[0] > predictors.ridge_error(d, L, s2)[0] + 10 * exact_error
-        )
 
 
 def test_limiting_ridge_risk():
@@ -86,21 +75,23 @@ def test_limiting_ridge_risk():
 
 
 def test_theorem_bound_holds_for_total_risk_only():
-    grid = predictors.theorem_grid(np.geomspace(1e-2, 1e2, 41), np.geomspace(1e-2, 1e2, 41))
-    assert np.all(grid["total"] >= 1 - 1e-12)
-    assert np.all(grid["total"] <= grid["bound"] * (1 + 1e-12))
-    assert not np.all((grid["excess"] <= grid["bound"])[grid["admitted"]])
-    assert not grid["admitted"].all()
+    xi, s2 = np.geomspace(1e-2, 1e2, 41)[:, None], np.geomspace(1e-2, 1e2, 41)
+    gd, bayes = predictors.gd_risk_limit(xi, s2), predictors.bayes_risk_limit(xi, s2)
+    admitted, bound = s2 + 1 / xi > 1, predictors.theorem_bound(xi, s2)
+    assert np.all(gd / bayes >= 1 - 1e-12)
+    assert np.all(gd / bayes <= bound * (1 + 1e-12))
+    assert not np.all(((gd - s2) / (bayes - s2) <= bound)[admitted])
+    assert not admitted.all()
     # a bound with sigma^-2 left out would fail
-    assert np.any((grid["total"] - 1 > (grid["bound"] - 1) * np.geomspace(1e-2, 1e2, 41)[None, :])[grid["admitted"]])
+    assert np.any((gd / bayes - 1 > (bound - 1) * s2)[admitted])
 
 
 def test_linear_attention_against_length():
     d, s2, train = 5, 0.1, 40
     eta = float(predictors.vanilla_gd_best_eta(d, train, s2))
     lengths = np.arange(2, 2000)
-    frozen = predictors.linear_attention_error(eta, d, lengths, s2, train_L=train)
-    free = predictors.linear_attention_error(eta, d, lengths, s2)
+    frozen = predictors.vanilla_gd_error(eta * lengths / train, d, lengths, s2)
+    free = predictors.vanilla_gd_error(eta, d, lengths, s2)
     assert np.all(np.diff(free) < 0)
     best = train / eta - (d + 1 + s2 * d) / 2  # beyond it the error rises without bound
     assert abs(lengths[np.argmin(frozen)] - best) <= 1
@@ -110,15 +101,27 @@ def test_linear_attention_against_length():
     assert abs(z_score(frozen_20, batch, frozen[lengths == 20][0])) < 5
 
 
+def preconditioned_error(omega, cov, L, s2):
+    """Error E[(y_q - yhat)^2] of yhat = (1/L) sum_l y_l x_l^T Omega x_q: with b = (1/L) sum y_l x_l and B = I/d, E[b beta^T] = Sigma B and
+    E[b b^T] = ((L + 1) Sigma B Sigma + (tr(B Sigma) + s2) Sigma) / L."""
+    prior = np.eye(len(cov)) / len(cov)
+    signal = np.trace(prior @ cov)
+    second = ((L + 1) * cov @ prior @ cov + (signal + s2) * cov) / L
+    return s2 + signal - 2 * np.trace((cov @ prior).T @ omega @ cov) + np.trace(omega.T @ second @ omega @ cov)
+
+
 def test_preconditioned_error_and_its_minimiser():
     d, L, s2 = 3, 8, 0.2
     cov = np.array([[1.5, 0.9, 0.54], [0.9, 1.5, 0.9], [0.54, 0.9, 1.5]])
-    batch = predictors.sample_prompts(60_000, d, L, s2, seed=13, cov=cov)
+    task = LinearRegression(d=d, L=L, noise_var=s2, covariance=tuple(map(tuple, cov)))
+    normals = torch.randn(task.normals, 60_000, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
+    context, query, target = (np.moveaxis(values.numpy(), -1, 0) for values in task.batch(normals))
+    batch = predictors.Prompts(context[..., :d], context[..., d], query, target[:, 0])
     best = figure_3.best_preconditioner(cov, L, s2)
     for omega in (best, np.arange(9.0).reshape(3, 3) / 10):
         predicted = np.mean(predictors.scores(batch.x, batch.x_q @ omega.T) * batch.y, axis=-1)
-        assert abs(z_score(predicted, batch, figure_3.preconditioned_error(omega, cov, L, s2))) < 5
-    found = minimize(lambda w: figure_3.preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12)
+        assert abs(z_score(predicted, batch, preconditioned_error(omega, cov, L, s2))) < 5
+    found = minimize(lambda w: preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12)
     np.testing.assert_allclose(found.x.reshape(d, d), best, atol=1e-4)
     isotropic = figure_3.best_preconditioner(np.eye(d), L, s2)
     expected = float(predictors.vanilla_gd_best_eta(d, L, s2)) * np.eye(d)

@@ -11,7 +11,7 @@ from iclbook.papers.he2025 import loss, predictors, true_loss
 
 @cache
 def prompts_of(d, L, s2):
-    """60,000 prompts; the same for both readings."""
+    """60,000 prompts."""
     return predictors.sample_prompts(60_000, d, L, s2, seed=7)
 
 
@@ -20,7 +20,6 @@ def z_score(prediction, prompts, expected):
     return (mean - expected) / error
 
 
-@pytest.mark.parametrize("query_key", [False, True])
 @pytest.mark.parametrize(
     ("omega", "mu", "d", "L", "s2"),
     [
@@ -31,19 +30,24 @@ def z_score(prediction, prompts, expected):
         ([0.5], [1.3], 2, 1, 0.2),
     ],
 )
-def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2, query_key):
+def test_quadrature_equals_simulation_of_the_model(omega, mu, d, L, s2):
     prompts = prompts_of(d, L, s2)
-    predicted = predictors.softmax_predictor(omega, mu, prompts.x, prompts.y, prompts.x_q, query_key)
-    exact = float(true_loss.exact_loss(omega, mu, d, L, s2, query_key))
+    predicted = predictors.softmax_predictor(omega, mu, prompts.x, prompts.y, prompts.x_q)
+    exact = float(true_loss.exact_loss(omega, mu, d, L, s2))
     assert abs(z_score(predicted, prompts, exact)) < 5
 
 
 def test_best_mu_is_stationary():
-    form = true_loss.exact_quadratic([0.3, -0.2], 5, 40, 0.1)
-    best = form.best_mu()
-    for direction in np.eye(2):
-        assert form.loss(best) < form.loss(best + 1e-2 * direction)
-        assert form.loss(best) < form.loss(best - 1e-2 * direction)
+    for best, signs in (
+        (true_loss.pair_exact(0.3, 5, 40, 0.1), [1, -1]),
+        (true_loss.single_head_profile(0.3, 5, 40, 0.1), [1]),
+    ):
+        at, away = (
+            [float(true_loss.exact_loss(0.3 * np.array(signs), mu * np.array(signs), 5, 40, 0.1)) for mu in mus]
+            for mus in ([best.mu], [best.mu + 1e-2, best.mu - 1e-2])
+        )
+        assert at[0] == pytest.approx(best.loss, rel=1e-10)
+        assert min(away) > best.loss
 
 
 def test_pair_tends_to_debiased_gd():
@@ -85,20 +89,19 @@ def test_single_head_optimum_of_the_true_loss():
     assert true_loss.single_head_many_examples(10_000, s2) * 100 == pytest.approx(1.0, rel=1e-3)
 
 
-def plain_moments(omega, d, n, query_key):
+def plain_moments(omega, d, n):
     """E[m m'] and E[p.p'] of all heads by the whole trapezoidal rule: one grid of s for all heads, no geometric series, no symmetry; and E[m]."""
-    radius, weights = true_loss._radius_nodes(d, 40)
+    radius, weights = true_loss._radius_nodes(d)
     log_s = np.arange(-90.0, 20.0, 0.25)
     s, g, p = np.exp(log_s), true_loss._G, true_loss._G_WEIGHTS
     means, products, overlaps = np.zeros(len(omega)), *np.zeros((2, len(omega), len(omega)))
     for r, weight in zip(radius, weights, strict=True):
         decays = [np.exp(-s[:, None] * np.exp(w * r * g)) for w in omega]  # (S, G)
-        extras = [np.exp(-s * np.exp(w * r * r)) if query_key else 1.0 for w in omega]
-        for h, (w, left, more) in enumerate(zip(omega, decays, extras, strict=True)):
+        for h, (w, left) in enumerate(zip(omega, decays, strict=True)):
             base, tilted = left @ p, left @ (p * g * np.exp(w * r * g))
-            means[h] += weight * r * 0.25 * np.sum(s * n * tilted * base ** (n - 1) * more)
-            for k, (v, right, own) in enumerate(zip(omega, decays, extras, strict=True)):
-                measure = 0.25**2 * np.outer(s * more, s * own)
+            means[h] += weight * r * 0.25 * np.sum(s * n * tilted * base ** (n - 1))
+            for k, (v, right) in enumerate(zip(omega, decays, strict=True)):
+                measure = 0.25**2 * np.outer(s, s)
 
                 def expect(values, left=left, right=right):
                     return (left * (p * values)) @ right.T
@@ -111,20 +114,9 @@ def plain_moments(omega, d, n, query_key):
     return means, products, overlaps
 
 
-@pytest.mark.parametrize("query_key", [False, True])
 @pytest.mark.parametrize(("omega", "n"), [([0.4, -0.4], 6), ([0.4, -0.4, 0.1], 3), ([0.3, -0.2], 1)])
-def test_the_quadrature_is_the_whole_trapezoidal_rule(omega, n, query_key):
-    found = true_loss.exact_quadratic(omega, 2, n, 0.1, query_key)
-    means, products, overlaps = plain_moments(omega, 2, n, query_key)
-    np.testing.assert_allclose(found.linear, means / 2, rtol=1e-11, atol=1e-14)
-    np.testing.assert_allclose(found.matrix, products / 2 + 0.6 * overlaps, rtol=1e-11)
-
-
-def test_a_query_that_draws_most_of_the_weight_moves_the_nodes():
-    """In a hundred dimensions the query's own score is e^40: its factor falls long before the other keys' do. The smallest entry, 1e-14, is
-    about what the rule leaves out of its tails (e^-33), and agrees within 1e-10 of itself.
-    """
-    found = true_loss.exact_quadratic([0.4, -0.1], 100, 3, 0.1, query_key=True)
-    means, products, overlaps = plain_moments([0.4, -0.1], 100, 3, query_key=True)
-    np.testing.assert_allclose(found.linear, means / 100, rtol=1e-10)
-    np.testing.assert_allclose(found.matrix, products / 100 + (0.99 + 0.1) * overlaps, rtol=1e-10)
+def test_the_quadrature_is_the_whole_trapezoidal_rule(omega, n):
+    linear, matrix = true_loss.exact_quadratic(np.array(omega), 2, n, 0.1)
+    means, products, overlaps = plain_moments(omega, 2, n)
+    np.testing.assert_allclose(linear, means / 2, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(matrix, products / 2 + 0.6 * overlaps, rtol=1e-11)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,28 +27,26 @@ SETTLED = 0.1
 
 # -- patterns of (omega, mu): Key Findings 1, 2 and 4 -----------------------------------------------------------------
 
-#: A head this small against the largest, in both omega and mu, is called a dummy unless a caller says otherwise.
+#: A head this small against the largest, in both omega and mu, is called a dummy.
 DUMMY = 0.05
 
 
-def active_heads(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+def active_heads(omega: ArrayLike, mu: ArrayLike) -> Array:
     """Heads that are not dummies, bool (..., H)."""
     omega, mu = np.abs(omega), np.abs(mu)
-    return (omega > rel * omega.max(axis=-1, keepdims=True)) | (mu > rel * mu.max(axis=-1, keepdims=True))
+    return (omega > DUMMY * omega.max(axis=-1, keepdims=True)) | (mu > DUMMY * mu.max(axis=-1, keepdims=True))
 
 
-def head_counts(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> tuple[Array, Array, Array]:
-    """Numbers of positive, negative and dummy heads, each (...); an active head's sign is that of omega."""
-    omega, mu = np.asarray(omega), np.asarray(mu)
-    active = active_heads(omega, mu, rel)
-    return np.sum(active & (omega > 0), -1), np.sum(active & (omega < 0), -1), np.sum(~active, -1)
-
-
-def sign_matched(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+def sign_matched(omega: Array, mu: Array) -> Array:
     """Whether every active head has sign(omega) = sign(mu), bool (...)."""
-    omega, mu = np.asarray(omega), np.asarray(mu)
-    matched = ~active_heads(omega, mu, rel) | (omega * mu > 0)
+    matched = ~active_heads(omega, mu) | (omega * mu > 0)
     return matched.all(axis=-1) & np.isfinite(omega * mu).all(axis=-1)
+
+
+def one_sided(omega: Array, mu: Array) -> Array:
+    """Whether all active heads have one sign, which is that of omega, bool (...)."""
+    active = active_heads(omega, mu)
+    return np.any(active & (omega > 0), -1) ^ np.any(active & (omega < 0), -1)
 
 
 def zero_sum(mu: ArrayLike) -> Array:
@@ -57,32 +55,13 @@ def zero_sum(mu: ArrayLike) -> Array:
     return np.abs(mu.sum(axis=-1)) / np.abs(mu).sum(axis=-1)
 
 
-def scale_spread(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
+def scale_spread(omega: Array, mu: Array) -> Array:
     """(max - min)/max of |omega| over the active heads, (...): 0 when the KQ scaling is homogeneous."""
-    omega, mu = np.asarray(omega), np.asarray(mu)
-    active, size = active_heads(omega, mu, rel), np.abs(omega)
+    active, size = active_heads(omega, mu), np.abs(omega)
     top = np.max(np.where(active, size, -np.inf), axis=-1)
     low = np.min(np.where(active, size, np.inf), axis=-1)
     with np.errstate(invalid="ignore"):
-        return np.where(np.isfinite(top) & np.isfinite(low), (top - low) / top, np.nan)
-
-
-def one_sided(omega: ArrayLike, mu: ArrayLike, rel: float = DUMMY) -> Array:
-    """Whether all active heads have one sign (no negative head, or no positive one), bool (...)."""
-    positive, negative, _ = head_counts(omega, mu, rel)
-    return ((positive == 0) | (negative == 0)) & (positive + negative > 0)
-
-
-def endings(omega: ArrayLike, mu: ArrayLike) -> dict[str, float]:
-    """Shares of the runs (R, H) that end ``one_sided``, ``two_sided`` and ``with_dummy`` beside active heads."""
-    assert np.isfinite([omega, mu]).all(), "a run diverged; no share would count it"
-    single, (positive, negative, dummies) = one_sided(omega, mu), head_counts(omega, mu)
-    with_dummy = (dummies > 0) & (positive + negative > 0)
-    return {
-        "one_sided": float(single.mean()),
-        "two_sided": float((~single).mean()),
-        "with_dummy": float(with_dummy.mean()),
-    }
+        return (top - low) / top
 
 
 def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
@@ -92,9 +71,8 @@ def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
     return np.where(kept[-1], steps[np.argmax(kept, axis=0)], np.nan)
 
 
-def effective_pair(omega: ArrayLike, mu: ArrayLike) -> tuple[Array, Array, Array]:
+def effective_pair(omega: Array, mu: Array) -> tuple[Array, Array, Array]:
     """(gamma, mu_+, mu_-): the two-head form ("Equivalent to Two-Head Form"); gamma = sum |mu omega| / sum |mu|, each of shape (...)."""
-    omega, mu = np.asarray(omega, dtype=np.float64), np.asarray(mu, dtype=np.float64)
     gamma = np.sum(np.abs(mu * omega), axis=-1) / np.sum(np.abs(mu), axis=-1)
     return gamma, np.sum(np.where(omega > 0, mu, 0.0), axis=-1), np.sum(np.where(omega < 0, mu, 0.0), axis=-1)
 
@@ -148,21 +126,12 @@ class Heads:
     @property
     def positive_mu(self) -> Array:
         """``(T, R)`` sum of mu over the positive heads."""
-        return np.where(self.omega > 0, self.mu, 0.0).sum(-1)
+        return effective_pair(self.omega, self.mu)[1]
 
     def patterned(self, bound: float) -> Array:
         """``(T, R)`` whether both deviations are below ``bound`` in all heads that end as no dummies."""
         worst = np.maximum(self.kq_deviation, self.ov_deviation)
         return np.where(self.active[None], worst, 0.0).max(-1) < bound
-
-    def worst(self, values: Array) -> Array:
-        """``(T, R)`` largest of ``values`` over the heads that end as no dummies."""
-        return np.where(self.active[None], values, -np.inf).max(-1)
-
-
-def spread(values: Array) -> Array:
-    """(max - min) / max along the last axis."""
-    return (values.max(-1) - values.min(-1)) / values.max(-1)
 
 
 def settled(steps: Array, values: Array) -> Array:
@@ -195,7 +164,8 @@ def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
 
 
 def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
-    """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end negative.
+    """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end
+    negative.
 
     The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of the runs that end with heads
     of both signs.
@@ -222,8 +192,8 @@ def read_counts(
     results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
 ) -> dict[int, Heads]:
     """Softmax heads by their number, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
-    names = [re.fullmatch(rf"{prefix}(\d+)", name) for name in groups_of(results)]
-    counts = sorted(int(name[1]) for name in names if name)
+    names = (name for name in groups_of(results) if re.fullmatch(rf"{prefix}\d+", name))
+    counts = sorted(int(name.removeprefix(prefix)) for name in names)
     return {h: read(results.group(f"{prefix}{h}"), scale) for h in counts}
 
 
@@ -267,6 +237,12 @@ def each_run(*groups: Array) -> Estimate:
 def mean_of(runs: Array) -> Estimate:
     """Mean over runs ``(R,)``."""
     return Estimate(float(np.mean(runs)), float(standard_error(runs)) if len(runs) > 1 else 0.0)
+
+
+def stacked(each: Iterable[Estimate]) -> Estimate:
+    """Several numbers as one estimate of a list."""
+    each = list(each)
+    return Estimate([e.value for e in each], [e.error for e in each])
 
 
 def largest_ratio(groups: list[Array]) -> Estimate:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from ...statistics import Estimate, jackknife, prediction
 from ...store import Results
 from ...training.study import Study
 from . import circuits
-from .circuits import Heads, Records, each_run, largest_ratio, median_error, spread
+from .circuits import Heads, Records, each_run, largest_ratio, median_error
 from .loss import manifold_gamma
 from .runs import PAPER_HEADS
 
@@ -49,105 +50,80 @@ def run_records(results: Results, study: Study, text: ByCount, code: ByCount) ->
 # -- Figure 1 -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Example:
-    """An untrained two-head model on random prompts.
-
-    Attributes:
-        kq, ov: ``(H, D, D)`` circuits, all rows of OV among them.
-        context: ``(L, D, B)`` tokens.
-        query: ``(d, B)``.
-    """
-
-    kq: Tensor
-    ov: Tensor
-    context: Tensor
-    query: Tensor
-
-    @property
-    def query_token(self) -> Tensor:
-        """``(D, B)``, its response 0."""
-        return torch.cat([self.query, torch.zeros_like(self.query[:1])])
-
-    def predict(self, kq: Tensor, ov: Tensor) -> Tensor:
-        """The paper's matrix form with all of KQ and OV ``(B,)``: every output of the query's column, of which the last is read."""
-        weights = torch.softmax(torch.einsum("ldb,hde,eb->hlb", self.context, kq, self.query_token), 1)
-        return torch.einsum("hde,leb,hlb->db", ov, self.context, weights)[-1]
-
-    def change(self, kq_columns: slice, ov_rows: slice, rng: torch.Generator) -> float:
-        """Largest change of a prediction when these columns of KQ and rows of OV are drawn anew."""
-        kq, ov = self.kq.clone(), self.ov.clone()
-        for circuit, at in ((kq, (slice(None), slice(None), kq_columns)), (ov, (slice(None), ov_rows))):
-            circuit[at] = torch.randn(circuit[at].shape, generator=rng, dtype=circuit.dtype)
-        return (self.predict(kq, ov) - self.predict(self.kq, self.ov)).abs().max().item()
-
-
-def example(d: int, L: int, rng: torch.Generator, prompts: int = 256) -> Example:
-    """Two heads as PyTorch initialises them."""
+def example(d: int, L: int, rng: torch.Generator, prompts: int = 256) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)`` with all rows of OV, tokens ``(L, D, B)`` and queries ``(d,
+    B)``."""
     model = Attention(d, n_heads=2)
     model.initialise(torch_rng(0))
     context = torch.randn(L, d + 1, prompts, generator=rng).double()
     query = torch.randn(d, prompts, generator=rng).double()
-    ov = (model.output @ model.value).detach().double()
-    return Example(model.circuits()["kq"].detach().double(), ov, context, query)
+    circuits = model.circuits()["kq"], model.output @ model.value
+    return *(circuit.detach().double() for circuit in circuits), context, query
 
 
-def effective_entries(example: Example, rng: torch.Generator) -> Records:
-    """Figure 1: change of the prediction when the starred entries are drawn anew, and when the others are."""
-    d = len(example.query)
-    return {
-        "fig1/ineffective_change": example.change(slice(d, None), slice(0, d), rng),
-        "fig1/effective_change": example.change(slice(0, d), slice(d, None), rng),
-    }
+def matrix_form(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor) -> Tensor:
+    """The paper's matrix form with all of KQ and OV ``(B,)``: every output of the query's column, of which the last is read."""
+    token = torch.cat([query, torch.zeros_like(query[:1])])
+    weights = torch.softmax(torch.einsum("ldb,hde,eb->hlb", context, kq, token), 1)
+    return torch.einsum("hde,leb,hlb->db", ov, context, weights)[-1]
+
+
+def effective_entries(example: tuple[Tensor, Tensor, Tensor, Tensor], rng: torch.Generator) -> Records:
+    """Figure 1: largest change of a prediction when the starred entries, columns of KQ and rows of OV, are drawn anew, and when the others are."""
+    kq, ov, *prompts = example
+    below, above = slice(0, len(prompts[1])), slice(len(prompts[1]), None)
+    values: Records = {}
+    for name, columns, rows in (("ineffective", above, below), ("effective", below, above)):
+        changed = kq.clone(), ov.clone()
+        for entries in (changed[0][..., columns], changed[1][:, rows]):
+            entries[:] = torch.randn(entries.shape, generator=rng, dtype=entries.dtype)
+        change = matrix_form(*changed, *prompts) - matrix_form(kq, ov, *prompts)
+        values[f"fig1/{name}_change"] = change.abs().max().item()
+    return values
 
 
 # -- one and two heads: Figures 2.1, 2.2, 2.3, 2.6 ----------------------------------------------------------------------
 
 
-def _by_reading(figure: str, readings: Mapping[str, Heads], of) -> Records:
-    """``figure/READING/NAME`` of every reading of the score scale, from ``of(heads) -> {NAME: value}``."""
-    found = {reading: of(heads) for reading, heads in readings.items()}
-    return {f"{figure}/{reading}/{name}": v for reading, own in found.items() for name, v in own.items()}
+def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Mapping[str, Any]], Records]]:
+    """A function of heads ``-> {NAME: value}`` becomes one of the heads by reading of the score scale ``-> {figure/READING/NAME: value}``."""
+
+    def over_readings(values: Callable[[Any], Records]) -> Callable[[Mapping[str, Any]], Records]:
+        @wraps(values)
+        def records(readings: Mapping[str, Any]) -> Records:
+            return {
+                f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()
+            }
+
+        return records
+
+    return over_readings
 
 
-def one_head(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.1")
+def one_head(h: Heads) -> Records:
     """Figure 2.1, a value per run."""
-
-    def values(h: Heads) -> Records:
-        names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
-        return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
-
-    return _by_reading("fig2.1", readings, values)
+    names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
+    return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
 
 
-def two_heads(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.2")
+def two_heads(h: Heads) -> Records:
     """Figure 2.2, a value per run (and head)."""
-
-    def values(h: Heads) -> Records:
-        omega, mu = h.settled(h.omega), h.settled(h.mu)
-        return {
-            "omega_product": each_run(omega.prod(-1)),
-            "omega_mu": each_run(omega * mu),
-            "omega_spread": each_run(spread(np.abs(omega))),
-            "mu_spread": each_run(spread(np.abs(mu))),
-        }
-
-    return _by_reading("fig2.2", readings, values)
+    omega, mu = h.settled(h.omega), h.settled(h.mu)
+    found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
+    for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
+        found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
+    return found
 
 
-def asymmetry(h: Heads, values: np.ndarray) -> np.ndarray:
-    """Largest ``|sum| / mean | |`` of the heads' values ``(T, R, H)`` after the first tenth of training, ``(R,)``."""
+@by_reading("fig2.3")
+def mirror(h: Heads) -> Records:
+    """Figure 2.3: how far the two heads are from mirror images, the largest ``|sum| / mean | |`` of omega and of mu after the first tenth of training."""
     late = h.steps >= 0.1 * h.steps[-1]
-    return (np.abs(values.sum(-1)) / np.abs(values).mean(-1))[late].max(0)
-
-
-def mirror(readings: Mapping[str, Heads]) -> Records:
-    """Figure 2.3: how far the two heads are from mirror images along training."""
-    return _by_reading(
-        "fig2.3",
-        readings,
-        lambda h: {f"{name}_asymmetry": each_run(asymmetry(h, getattr(h, name))) for name in ("omega", "mu")},
-    )
+    both = {"omega": h.omega[late], "mu": h.mu[late]}
+    apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
+    return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
 
 
 def pattern_share(h: Heads) -> np.ndarray:
@@ -156,37 +132,36 @@ def pattern_share(h: Heads) -> np.ndarray:
     return np.nan_to_num(first, nan=h.steps[-1]) / h.steps[-1]
 
 
-def early(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.6")
+def early(h: Heads) -> Records:
     """Figure 2.6: when the patterns are there for good."""
-    return _by_reading("fig2.6", readings, lambda h: {"pattern_share": pattern_share(h)})
+    return {"pattern_share": pattern_share(h)}
 
 
 # -- Key Findings 1, 2 and 4, Figure 2.8 -------------------------------------------------------------------------------
 
 
-def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
+@by_reading("kf1")
+def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
     """Key Finding 1, every run that ends with heads of both signs: deviations of the circuits summed over the heads of a side, and whether all heads that
-    are no dummies at the last record match in sign. By reading: the heads, and those of each side merged."""
-    values: Records = {}
-    for reading, (by_h, sides) in readings.items():
-        for name in ("kq_deviation", "ov_deviation"):
-            worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
-            values |= {f"kf1/{reading}/{name}": worst} if np.size(worst.value) else {}  # else no such run
-        matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
-        values[f"kf1/{reading}/sign_share"] = float(np.concatenate(matched).mean())
+    are no dummies at the last record match in sign. Of the heads, and of those of each side merged."""
+    by_h, sides = heads
+    matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
+    values: Records = {"sign_share": float(np.concatenate(matched).mean())}
+    for name in ("kq_deviation", "ov_deviation"):
+        worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
+        values |= {name: worst} if np.size(worst.value) else {}  # else no such run
     return values
 
 
-def finding_2(readings: Mapping[str, ByCount]) -> Records:
+@by_reading("kf2")
+def finding_2(by_h: ByCount) -> Records:
     """Key Finding 2, every run that ends with heads of both signs: spread of abs(omega) over the heads that are no dummies at the last record, and
     abs(sum mu) over sum abs(mu) where the run settles."""
-    values: Records = {}
-    for reading, by_h in readings.items():
-        spreads = [circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values()]  # each (R,)
-        values[f"kf2/{reading}/omega_spread"] = each_run(*spreads)
-        sums = [circuits.zero_sum(h.settled(h.mu)) for h in by_h.values()]
-        values[f"kf2/{reading}/zero_sum"] = each_run(*sums)
-    return values
+    return {
+        "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
+        "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
+    }
 
 
 def peak(h: Heads) -> np.ndarray:
@@ -204,56 +179,57 @@ def fall(h: Heads) -> np.ndarray:
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-def limits(readings: Mapping[str, ByCount], *size: float) -> Records:
-    """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are; the gamma whose
-    mu_gamma is the paper's limit of mu, for d, L and the noise variance."""
-    values: Records = {}
-    for reading, by_h in readings.items():
-        gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
-        own = {
-            "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
-            "mu_fall": each_run(*(fall(h) for h in by_h.values())),
-            "gamma_spread": largest_ratio(gamma) - 1,
-            "mu_spread": largest_ratio(mu) - 1,
-        }
-        values |= {f"fig2.8/{reading}/{name}": value for name, value in own.items()}
-    values["scale/printed_gamma"] = manifold_gamma(paper_limits()[1], *size)
-    values["fig2.8/text/gammas"] = [float(h.settled(h.gamma).mean()) for h in readings["text"].values()]
-    return values
+@by_reading("fig2.8")
+def limits(by_h: ByCount) -> Records:
+    """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
+    gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
+    return {
+        "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
+        "mu_fall": each_run(*(fall(h) for h in by_h.values())),
+        "gamma_spread": largest_ratio(gamma) - 1,
+        "mu_spread": largest_ratio(mu) - 1,
+    }
 
 
-def finding_4(readings: Mapping[str, ByCount], census: Heads) -> Records:
-    """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs, and how far gamma differs between such
-    runs of two heads in the census."""
-    values: Records = {}
-    for reading, sides in readings.items():
-        shares = each_run(*(pattern_share(h) for h in sides.values()))
-        values |= {f"kf4/{reading}/pattern_share": shares} if np.size(shares.value) else {}
+@by_reading("kf4")
+def finding_4(sides: ByCount) -> Records:
+    """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs."""
+    shares = each_run(*(pattern_share(h) for h in sides.values()))
+    return {"pattern_share": shares} if np.size(shares.value) else {}
+
+
+def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
+    """gamma of each number of heads; standard deviation over mean in the runs of two heads of the census that end with both signs (Key Finding 4);
+    and the gamma whose mu_gamma is the paper's limit of mu, for d, L and the noise variance."""
+
+    def variation(gammas: np.ndarray) -> float:
+        return float(gammas.std() / gammas.mean())
+
+    values: Records = {
+        "fig2.8/text/gammas": [float(h.settled(h.gamma).mean()) for h in several.values()],
+        "scale/printed_gamma": manifold_gamma(paper_limits()[1], *size),
+    }
     gammas = census.gamma[-1][~circuits.one_sided(census.omega[-1], census.mu[-1])]
     if len(gammas):  # else nothing to measure
-        values["kf4/gamma_cv"] = Estimate(
-            float(gammas.std() / gammas.mean()), jackknife(lambda g: float(g.std() / g.mean()), gammas)
-        )
+        values["kf4/gamma_cv"] = Estimate(variation(gammas), jackknife(variation, gammas))
     return values
 
 
 def one_sided_form(census: Results, ends: ByCount) -> Records:
-    """Runs of the census that end with heads of one sign: the norms of the antisymmetric part of KQ's top block and of the symmetric part that is traceless,
-    over that of omega I, medians over the heads; beside the antisymmetric part in the other runs."""
-    parts: dict[str, list[np.ndarray]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
+    """Runs of the census that end with heads of one sign: the norms of the antisymmetric part of KQ's top block and of the symmetric part that is
+    traceless, over that of omega I, medians over the heads; beside the antisymmetric part in the other runs."""
+    parts: dict[str, list[float]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
     for n, h in ends.items():
-        block = census[f"h{n}/kq"][-1].astype(float)  # (R, H, D, D)
-        d = block.shape[-1] - 1
-        block, turned = block[..., :d, :d], block[..., :d, :d].swapaxes(-1, -2)
-        omega = np.trace(block, axis1=-2, axis2=-1)[..., None, None] / d
-        norm = np.abs(omega[..., 0, 0]) * np.sqrt(d)
+        block = census[f"h{n}/kq"][-1, ..., :-1, :-1].astype(float)  # (R, H, d, d)
+        d, turned = block.shape[-1], block.swapaxes(-1, -2)
+        scaled = np.trace(block, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)  # omega I
+        norm = np.linalg.norm(scaled, axis=(-2, -1))
         skew = np.linalg.norm((block - turned) / 2, axis=(-2, -1)) / norm  # (R, H)
-        symmetric = np.linalg.norm((block + turned) / 2 - omega * np.eye(d), axis=(-2, -1)) / norm
+        symmetric = np.linalg.norm((block + turned) / 2 - scaled, axis=(-2, -1)) / norm
         alone = circuits.one_sided(h.omega[-1], h.mu[-1])
-        for name, of, runs in (("skew", skew, alone), ("symmetric", symmetric, alone), ("skew_of_pairs", skew, ~alone)):
-            parts[name].append(of[runs].ravel())
-    # no such run, as in short trainings: 0
-    joined = {name: np.concatenate(of) if any(map(len, of)) else np.zeros(1) for name, of in parts.items()}
+        for name, of in (("skew", skew[alone]), ("symmetric", symmetric[alone]), ("skew_of_pairs", skew[~alone])):
+            parts[name].extend(of.ravel())
+    joined = {name: values or [0.0] for name, values in parts.items()}  # no such run, as in short trainings: 0
     return {f"onesided/{name}": Estimate(float(np.median(v)), median_error(v)) for name, v in joined.items()}
 
 
@@ -274,20 +250,15 @@ def eight_heads(eight: Heads, two: Heads) -> Records:
     }
 
 
-def scales(readings: Mapping[str, Heads]) -> Records:
-    """Where two heads settle under either reading of the scores, a value per run; their mean, and how far from it one printed run is expected."""
-
-    def half(runs: np.ndarray, rounding: float) -> float:
-        """Half of the prediction interval of one more run, and half a unit of the last printed digit."""
-        return (prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0) + rounding
-
-    def values(h: Heads) -> Records:
-        found: Records = {}
-        for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
-            found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half(runs, rounding)}
-        return found
-
-    return _by_reading("scale", readings, values)
+@by_reading("scale")
+def scales(h: Heads) -> Records:
+    """Where two heads settle, a value per run; their mean, and how far from it one printed run is expected: half of the prediction interval of one
+    more run, and half a unit of the last printed digit."""
+    found: Records = {}
+    for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
+        half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
+        found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
+    return found
 
 
 # -- drawing ------------------------------------------------------------------------------------------------------------
@@ -310,8 +281,8 @@ def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None 
 
 
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
-    """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores; titles say the mean diagonal entry of KQ
-    and the last of OV, which carry the colour."""
+    """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores; titles say the mean
+    diagonal entry of KQ and the last of OV, which carry the colour."""
     fig, axes = style.figure(4, width=style.WIDTH, height=2.3, squeeze=False, width_ratios=[1, 1, 1, 1])
     for i, (name, (group, scale)) in enumerate(readings.items()):
         kq, ov = matrices(group, -1, 0, scale)
@@ -346,10 +317,10 @@ def show_circuits(results: Results, few: bool) -> None:
     )
 
 
-def legend_below(fig: Figure, *axes: Axes, ncols: int = 4) -> None:
+def legend_below(fig: Figure, *axes: Axes) -> None:
     """One legend under the panels, where it hides no data."""
     handles = {label: h for ax in axes for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, fontsize=8)
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8)
 
 
 def paper_limits() -> tuple[float, float]:
@@ -381,19 +352,24 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     return fig
 
 
+def plot_course(axes: Iterable[Axes], h: Heads, label: str, **look: Any) -> None:
+    """gamma and the sum of positive mu against the step, a panel each: the mean over seeds, and seeds as thin lines."""
+    for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
+        ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
+        ax.plot(h.steps[1:], values[1:].mean(1), label=label, **look)
+
+
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
-    """Figure 2.8: gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin lines."""
-    fig, (left, right) = style.figure(2, height=3.3)
+    """Figure 2.8: gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin
+    lines."""
+    fig, axes = style.figure(2, height=3.3)
     for n in text:
-        for h, line, reading in ((text[n], "-", ""), (code[n], "--", ", as coded")):
-            for ax, values in ((left, h.gamma), (right, h.positive_mu)):
-                ax.plot(h.steps[1:], values[1:], color=style.COLOURS[n], lw=0.6, alpha=0.5, ls=line)
-                mean, label = values[1:].mean(1), f"H = {n}{reading}"
-                ax.plot(h.steps[1:], mean, color=style.COLOURS[n], label=label, ls=line)
+        plot_course(axes, text[n], f"H = {n}", color=style.COLOURS[n], ls="-")
+        plot_course(axes, code[n], f"H = {n}, as coded", color=style.COLOURS[n], ls="--")
     gamma, mu = paper_limits()
-    style.paper_line(left, gamma, f"paper: {gamma:g} and {mu:g}")
-    style.paper_line(right, mu, None)
-    for ax, label in ((left, "γ (weighted mean of |ω|)"), (right, "sum of positive μ")):
+    style.paper_line(axes[0], gamma, f"paper: {gamma:g} and {mu:g}")
+    style.paper_line(axes[1], mu, None)
+    for ax, label in zip(axes, ("γ (weighted mean of |ω|)", "sum of positive μ"), strict=True):
         ax.set(xscale="log", xlabel="step", ylabel=label)
-    legend_below(fig, left)
+    legend_below(fig, axes[0])
     return fig

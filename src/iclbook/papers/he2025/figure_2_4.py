@@ -15,7 +15,7 @@ from ...models import attend
 from ...statistics import Estimate
 from ...store import Results
 from . import predictors
-from .circuits import Heads, Records, each_run, effective_pair, mean_of, over_blocks, read_heads, run_sd
+from .circuits import Heads, Records, effective_pair, mean_of, over_blocks, read_heads, run_sd, stacked
 from .loss import Array, manifold_mu
 from .predictors import Prompts
 from .runs import PAPER_HEADS
@@ -28,46 +28,34 @@ class Curve:
     """ICL error of a model against context length, each ``(n,)``.
 
     Attributes:
+        lengths: common to all models.
         mean: over its runs.
         seeds: standard error of the mean, from how the runs differ.
         prompts: that from the prompts, which are common to all runs and models.
     """
 
+    lengths: Array
     mean: Array
     seeds: Array
     prompts: Array
 
-    def at(self, i: int) -> Estimate:
-        """The error at the ``i``-th length. Of a ratio of two curves at one length its error is an upper bound: prompts are common."""
+    def at(self, length: int) -> Estimate:
+        """The error at a length. Of a ratio of two curves at one length its error is an upper bound: prompts are common."""
+        i = list(self.lengths).index(length)
         return Estimate(float(self.mean[i]), float(np.hypot(self.seeds[i], self.prompts[i])))
 
 
-def read_curve(results: Results, name: str, like: str = "h2") -> Curve:
-    """A group's curve; a single run is taken to vary as those of ``like``, by the same share."""
+#: ICL errors by number of heads.
+Curves = Mapping[int, Curve]
+
+
+def read_curve(results: Results, name: str) -> Curve:
+    """A group's curve; a single run is taken to vary as those of two heads, by the same share."""
     errors = results[f"{name}/error"]  # (n, R)
-    many = errors if errors.shape[1] > 1 else results[f"{like}/error"]
+    many = errors if errors.shape[1] > 1 else results["h2/error"]
     mean = errors.mean(1)
     seeds = many.std(1, ddof=1) / many.mean(1) * mean / np.sqrt(errors.shape[1])
-    return Curve(mean, seeds, results[f"{name}/error_se"].mean(1))
-
-
-@dataclass(frozen=True)
-class Curves:
-    """ICL errors at common lengths ``(n,)``: of softmax attention by number of heads, and of linear attention."""
-
-    lengths: Array
-    heads: Mapping[int, Curve]
-    linear: Curve
-
-    def index(self, length: int) -> int:
-        """The index of a length."""
-        return list(self.lengths).index(length)
-
-
-def read_curves(results: Results, counts: Iterable[int]) -> Curves:
-    """All curves of the isotropic study for these numbers of heads."""
-    heads = {h: read_curve(results, f"h{h}") for h in counts}
-    return Curves(results["h2/lengths"], heads, read_curve(results, "linear"))
+    return Curve(results[f"{name}/lengths"], mean, seeds, results[f"{name}/error_se"].mean(1))
 
 
 def multi_spread(results: Results, counts: Iterable[int]) -> dict[int, Estimate]:
@@ -87,84 +75,56 @@ def multi_spread(results: Results, counts: Iterable[int]) -> dict[int, Estimate]
 
 def length_records(results: Results, curves: Curves, L: int) -> Records:
     """Figure 2.4, and eight heads, which the paper does not show."""
-    apart = multi_spread(results, [h for h in curves.heads if h > 2])
-    papers = [apart[h] for h in apart if h in PAPER_HEADS]
-    far, near = curves.index(100), curves.index(L)
-    ratios = [curve.at(far) / curve.at(near) for curve in curves.heads.values()]
+    apart = multi_spread(results, [h for h in curves if h > 2])
     values: Records = {
-        "fig2.4/multi_spread": Estimate([e.value for e in papers], [e.error for e in papers]),
-        "fig2.4/single_over_two": curves.heads[1].at(near) / curves.heads[2].at(near),
-        "fig2.4/length_ratio": Estimate([r.value for r in ratios], [r.error for r in ratios]),
+        "fig2.4/multi_spread": stacked(apart[h] for h in apart if h in PAPER_HEADS),
+        "fig2.4/single_over_two": curves[1].at(L) / curves[2].at(L),
+        "fig2.4/length_ratio": stacked(curve.at(100) / curve.at(L) for curve in curves.values()),
     }
     return values | ({"eight/error_gap": apart[8]} if 8 in apart else {})
 
 
-def code_values(curves: Curves, results: Results) -> Records:
+def code_values(results: Results) -> Records:
     """Our errors over those that the published code prints; the error is that of ours."""
     says = printed("he2025")
     values: Records = {}
     for name, prints in (("h1", says["code/one_head"]), ("h2", says["code/two_heads"])):
-        curve = read_curve(results, f"code_{name}")
-        ours = [curve.at(curves.index(n)) / by for n, by in zip(says["code/lengths"], prints, strict=True)]
-        values[f"codevalues/{name}_ratio"] = Estimate([r.value for r in ours], [r.error for r in ours])
+        curve, known = read_curve(results, f"code_{name}"), zip(says["code/lengths"], prints, strict=True)
+        values[f"codevalues/{name}_ratio"] = stacked(curve.at(n) / by for n, by in known)
     return values
 
 
-@dataclass(frozen=True)
-class Estimators:
-    """Errors at every length ``(n,)``: of gradient descent with the rates best at the training length, and of ridge with its standard error."""
-
-    debiased: Array
-    vanilla: Array
-    bayes: Array
-    bayes_error: Array
-
-
-def estimators(lengths: Array, d: int, L: int, noise_var: float) -> Estimators:
-    """One step of gradient descent in closed form; ridge by drawing covariates."""
+def estimators(lengths: Array, d: int, L: int, noise_var: float) -> dict[str, Array | Estimate]:
+    """Errors at every length ``(n,)``: of one step of ``debiased`` and ``vanilla`` gradient descent with the rates best at the training length, in
+    closed form, and of ``ridge`` regression, by drawing covariates."""
+    ridge = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
     eta_d = predictors.debiased_gd_best_eta(d, L, noise_var)
     eta_v = predictors.vanilla_gd_best_eta(d, L, noise_var)
-    bayes = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
-    return Estimators(
-        predictors.debiased_gd_error(eta_d, d, lengths, noise_var),
-        predictors.vanilla_gd_error(eta_v, d, lengths, noise_var),
-        *bayes.T,
-    )
+    return {
+        "debiased": predictors.debiased_gd_error(eta_d, d, lengths, noise_var),
+        "vanilla": predictors.vanilla_gd_error(eta_v, d, lengths, noise_var),
+        "ridge": Estimate(*ridge.T),
+    }
 
 
-def estimator_records(curves: Curves, by: Estimators, d: int, L: int, noise_var: float) -> Records:
+def estimator_records(curves: Curves, by: Mapping[str, Array | Estimate], d: int, L: int, noise_var: float) -> Records:
     """Figure 2.5 and Theorem 1.3 at the paper's own size; the errors of gradient descent are exact."""
-    two, near = curves.heads[2], curves.index(L)
-    bayes = Estimate(by.bayes, by.bayes_error)
-    values: Records = {}
-    for name, gd in (("debiased", by.debiased), ("vanilla", by.vanilla)):
-        gap = np.abs(two.mean / gd - 1)
+    two, ridge = curves[2], by["ridge"]
+    values: Records = {
+        "fig2.5/ridge_ratio": Estimate(two.mean, np.hypot(two.seeds, two.prompts)) / ridge,
+        "fig2.5/single_gap": float(np.abs(curves[1].mean / by["debiased"] - 1).max()),
+        "fig2.5/ridge_bound_40": float(predictors.theorem_bound(d / L, noise_var)),
+    }
+    for name in ("debiased", "vanilla"):
+        gap = np.abs(two.mean / by[name] - 1)
         i = int(gap.argmax())
-        values[f"fig2.5/{name}_gap"] = Estimate(float(gap[i]), float(two.at(i).error / gd[i]))
-    values["fig2.5/ridge_ratio"] = Estimate(two.mean, np.hypot(two.seeds, two.prompts)) / bayes
-    values["fig2.5/single_gap"] = float(np.abs(curves.heads[1].mean / by.debiased - 1).max())
-    values["fig2.5/ridge_bound_40"] = float(predictors.theorem_bound(d / L, noise_var))
-    at_near = Estimate(float(by.bayes[near]), float(by.bayes_error[near]))
-    return values | {"bayesfinite/ratio": Estimate(float(by.debiased[near]), 0.0) / at_near}
+        values[f"fig2.5/{name}_gap"] = Estimate(float(gap[i]), float(two.at(two.lengths[i]).error / by[name][i]))
+    (near,) = np.flatnonzero(two.lengths == L)
+    at_near = Estimate(float(ridge.value[near]), float(ridge.error[near]))
+    return values | {"bayesfinite/ratio": Estimate(float(by["debiased"][near]), 0.0) / at_near}
 
 
 # -- predictions, prompt by prompt: Key Finding 3 -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions on common prompts.
-
-    Attributes:
-        heads: number of heads -> ``(R, B)``, from final circuits.
-        pairs: number of heads -> ``(R, B)``, all heads of one sign merged into one.
-        debiased, vanilla: ``(B,)`` one step of gradient descent.
-    """
-
-    heads: Mapping[int, Array]
-    pairs: Mapping[int, Array]
-    debiased: Array
-    vanilla: Array
 
 
 #: Prompts of a block: what attention makes of them stays in a core's cache.
@@ -185,16 +145,6 @@ def attended(kq: Array, ov: Array, prompts: Prompts, activation: str = "softmax"
     return found
 
 
-def predict(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> Predictions:
-    """Every run's predictions beside those of its effective pair and of gradient descent."""
-    found, pairs, prompt = {}, {}, (prompts.x, prompts.y, prompts.x_q)
-    for h, of in heads.items():
-        found[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
-        effective = zip(*effective_pair(of.omega[-1], of.mu[-1]), strict=True)  # gamma, mu_+, mu_- of each run
-        pairs[h] = np.stack([predictors.softmax_predictor([g, -g], [p, m], *prompt) for g, p, m in effective])
-    return Predictions(found, pairs, predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt))
-
-
 def unexplained(yhat: Array, gd: Array) -> float:
     """Share of the variance of predictions ``(B,)`` that a multiple of ``gd`` leaves unexplained."""
     return float(1 - np.dot(yhat, gd) ** 2 / np.dot(gd, gd) / np.dot(yhat, yhat))
@@ -205,49 +155,50 @@ def unlike_pair(yhat: Array, pair: Array) -> float:
     return float(np.mean((yhat - pair) ** 2) / np.mean(yhat**2))
 
 
-def _difference(yhat: Array, vanilla: Array, debiased: Array) -> float:
-    return unexplained(yhat, vanilla) - unexplained(yhat, debiased)
+def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> Records:
+    """Key Finding 3 and the two-head form, prompt by prompt, a value per run: what gradient descent leaves unexplained of the final circuits, and
+    what their effective pair does, all heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by
+    run."""
+    prompt = prompts.x, prompts.y, prompts.x_q
+    debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
+    yhats, pairs = {}, {}  # by number of heads (R, B)
+    for h, of in heads.items():
+        yhats[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
+        effective = zip(*effective_pair(of.omega[-1], of.mu[-1]), strict=True)  # gamma, mu_+, mu_- of each run
+        pairs[h] = [predictors.softmax_predictor([g, -g], [p, m], *prompt) for g, p, m in effective]
+    left, left_vanilla = ([[unexplained(yhat, gd) for yhat in yhats[h]] for h in heads] for gd in (debiased, vanilla))
+    apart = [np.subtract(*both) for both in zip(left_vanilla, left, strict=True)]
+    more = [h for h in heads if h > 2]
+    missed = [[unlike_pair(*both) for both in zip(yhats[h], pairs[h], strict=True)] for h in more]
 
+    def difference(yhat: Array, vanilla: Array, debiased: Array) -> float:
+        return unexplained(yhat, vanilla) - unexplained(yhat, debiased)
 
-def _both(by_run: Mapping[int, list[float]], prompts: float, vary: Mapping | None = None) -> Estimate:
-    """Every run's value with its error: how runs differ (in ``vary``, where another quantity says so), and how prompts do."""
-    runs = run_sd(*(vary or by_run).values())
-    return Estimate(each_run(*by_run.values()).value, float(np.hypot(runs, prompts)))
+    def every(values: list, vary: list, of_prompts: float) -> Estimate:
+        """Every run's value with its error: how runs differ in ``vary``, and how prompts do."""
+        return Estimate(np.concatenate(values), float(np.hypot(run_sd(*vary), of_prompts)))
 
-
-def predictor_records(found: Predictions) -> Records:
-    """Key Finding 3 and the two-head form, a value per run; the error of vanilla's is that of its difference to debiased's, run by run."""
-    debiased, vanilla = (
-        {h: [unexplained(yhat, gd) for yhat in runs] for h, runs in found.heads.items()}
-        for gd in (found.debiased, found.vanilla)
-    )
-    apart = {h: np.subtract(vanilla[h], debiased[h]) for h in vanilla}
-    more = {
-        h: [unlike_pair(*both) for both in zip(found.heads[h], found.pairs[h], strict=True)]
-        for h in found.heads
-        if h > 2
-    }
-    first, last = found.heads[min(found.heads)][0], max(more)
-    of_difference = over_blocks(_difference, first, found.vanilla, found.debiased)
-    of_pair = over_blocks(unlike_pair, found.heads[last][0], found.pairs[last][0])
+    first, last = yhats[min(yhats)][0], more[-1]
+    of_difference = over_blocks(difference, first, vanilla, debiased)
     return {
-        "kf3/unexplained": _both(debiased, over_blocks(unexplained, first, found.debiased)),
-        "kf3/unexplained_vanilla": _both(vanilla, of_difference, apart),
-        "twohead/unexplained": _both(more, of_pair),
+        "kf3/unexplained": every(left, left, over_blocks(unexplained, first, debiased)),
+        "kf3/unexplained_vanilla": every(left_vanilla, apart, of_difference),
+        "twohead/unexplained": every(missed, missed, over_blocks(unlike_pair, yhats[last][0], pairs[last][0])),
     }
 
 
 def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) -> Records:
     """gamma against one head's scale (every H), and the sum of positive mu against the manifold's (H above 2); means over runs."""
-    gamma = {h: of.settled(of.gamma) for h, of in heads.items()}  # each (R,)
-    mu = {h: of.settled(of.positive_mu) for h, of in heads.items()}
-    means = [mean_of(g) * np.sqrt(d) for g in gamma.values()]
-    more = [h for h in heads if h > 2]
-    ratios = [mean_of(mu[h] / manifold_mu(gamma[h], d, L, noise_var)).error for h in more]
-    of_means = [float(mu[h].mean() / manifold_mu(gamma[h].mean(), d, L, noise_var)) for h in more]
+    gammas = {h: of.settled(of.gamma) for h, of in heads.items()}  # each (R,)
+    mus, ratios = [], []
+    for h, of in heads.items():
+        if h > 2:
+            mu, gamma = of.settled(of.positive_mu), gammas[h]
+            mus.append(float(mu.mean() / manifold_mu(gamma.mean(), d, L, noise_var)))
+            ratios.append(mean_of(mu / manifold_mu(gamma, d, L, noise_var)).error)
     return {
-        "kf3/gamma_ratio": Estimate([m.value for m in means], [m.error for m in means]),
-        "twohead/mu_ratio": Estimate(of_means, ratios),
+        "kf3/gamma_ratio": stacked(mean_of(gamma) * np.sqrt(d) for gamma in gammas.values()),
+        "twohead/mu_ratio": Estimate(mus, ratios),
     }
 
 
@@ -255,10 +206,11 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 
 
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
-    """Figure 2.4: ICL error against context length for each head count, mean over seeds, and what the published code prints; right, over that of two heads."""
+    """Figure 2.4: ICL error against context length for each head count, mean over seeds, and what the published code prints; right, over that of two
+    heads."""
     fig, (ax, ratio) = style.figure(2, height=3.1)
-    lengths, two = curves.lengths, curves.heads[2].mean
-    for h, curve in curves.heads.items():
+    lengths, two = curves[2].lengths, curves[2].mean
+    for h, curve in curves.items():
         look = {"marker": style.MARKERS[h], "color": style.COLOURS[h]}
         if h > 1:
             ratio.plot(lengths, curve.mean / two, ms=4, **look)
@@ -276,17 +228,18 @@ def plot_error_by_length(curves: Curves, trained: int) -> Figure:
     return fig
 
 
-def plot_estimators(curves: Curves, by: Estimators) -> Figure:
+def plot_estimators(curves: Curves, by: Mapping[str, Array | Estimate]) -> Figure:
     """Figure 2.5: ICL error of two heads, of one step of gradient descent in both forms, and of ridge regression; right, over that of ridge."""
     fig, (left, right) = style.figure(2, height=3.0)
+    two, ridge = curves[2], by["ridge"].value
     for name, values, colour_of, line in (
-        ("two heads", curves.heads[2].mean, 2, {"marker": "s", "ls": "none", "ms": 5}),
-        ("vanilla GD", by.vanilla, "gd", {"lw": 1.8}),
-        ("debiased GD", by.debiased, "debiased", {"lw": 1.8, "ls": "--"}),
-        ("optimal ridge (Bayes)", by.bayes, "ridge", {"lw": 1.8}),
+        ("two heads", two.mean, 2, {"marker": "s", "ls": "none", "ms": 5}),
+        ("vanilla GD", by["vanilla"], "gd", {"lw": 1.8}),
+        ("debiased GD", by["debiased"], "debiased", {"lw": 1.8, "ls": "--"}),
+        ("optimal ridge (Bayes)", ridge, "ridge", {"lw": 1.8}),
     ):
-        left.plot(curves.lengths, values, color=style.COLOURS[colour_of], label=name, **line)
-        right.plot(curves.lengths, values / by.bayes, color=style.COLOURS[colour_of], **line)
+        left.plot(two.lengths, values, color=style.COLOURS[colour_of], label=name, **line)
+        right.plot(two.lengths, values / ridge, color=style.COLOURS[colour_of], **line)
     left.set(xlabel="context length L", ylabel="ICL error", ylim=(0, None))
     right.set(xlabel="context length L", ylabel="error over that of ridge", ylim=(0.9, None))
     left.legend(fontsize=8)

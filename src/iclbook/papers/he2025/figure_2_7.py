@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,71 +13,56 @@ from ...sliders import Slider, show
 from ...statistics import Estimate
 from ...store import Results
 from . import circuits, dynamics
-from .circuits import Heads, Records, median_error
+from .circuits import Heads, Records, median_error, stacked
 from .dynamics import COUNTS, PATTERNS, RATE, RUNS, Trajectory
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
+from .predictors import loglog_slope
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class Descent:
-    """Runs of gradient descent on the approximate loss: omega + mu at the ``start``, ``omega`` and ``mu`` at the end, ``(R, H)`` each, and by pattern the step
-    from which on it holds, ``times (R,)``, not a number where it never does."""
-
-    start: Array
-    omega: Array
-    mu: Array
-    times: dict[str, Array]
+#: Runs of gradient descent on the approximate loss by number of heads: the arrays of :func:`.dynamics.descend`.
+Descent = Mapping[int, Mapping[str, Array]]
+#: Which runs end ``one_sided`` and with a ``dummy`` head ``(R,)``, by the way of training and number of heads.
+Ends = dict[str, dict[int, dict[str, Array]]]
 
 
-def read_descent(results: Results) -> dict[int, Descent]:
-    """By number of heads, from the results of :func:`.dynamics.descend`."""
-    found = {}
-    for h in COUNTS:
-        own = {name: values.astype(float) for name, values in results.group(f"h{h}").items()}
-        found[h] = Descent(own["start"], own["omega"], own["mu"], {name: own[name] for name in PATTERNS})
-    return found
+def read_descent(results: Results) -> Descent:
+    """In double precision."""
+    return {h: {name: of.astype(float) for name, of in results.group(f"h{h}").items()} for h in COUNTS}
 
 
-Ends = dict[str, dict[int, dict[str, float]]]
+def endings(adam: Mapping[int, Heads], descent: Descent) -> Ends:
+    """How the runs of either way of training end."""
 
+    def ends(omega: Array, mu: Array) -> dict[str, Array]:
+        assert np.isfinite([omega, mu]).all(), "a run diverged; no share would count it"
+        return {"one_sided": circuits.one_sided(omega, mu), "dummy": (~circuits.active_heads(omega, mu)).any(-1)}
 
-def endings(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) -> Ends:
-    """How the runs of either way of training end, by number of heads."""
     return {
-        "Adam, full model": {h: circuits.endings(a.omega[-1], a.mu[-1]) for h, a in adam.items()},
-        "gradient descent, approximate loss": {h: circuits.endings(t.omega, t.mu) for h, t in descent.items()},
+        "Adam, full model": {h: ends(a.omega[-1], a.mu[-1]) for h, a in adam.items()},
+        "gradient descent, approximate loss": {h: ends(of["omega"], of["mu"]) for h, of in descent.items()},
     }
 
 
-def _shares(by_h: Mapping[int, dict[str, float]], name: str, counts: tuple[int, ...], runs: int) -> Estimate:
-    """Shares of the runs that end so, a value a head count."""
-    found = [Estimate.share(round(by_h[h][name] * runs), runs) for h in counts]
-    return Estimate([by_h[h][name] for h in counts], [share.error for share in found])
-
-
-def ending_records(adam: Mapping[int, Heads], descent: Mapping[int, Descent]) -> Records:
+def ending_records(adam: Mapping[int, Heads], descent: Descent) -> Records:
     """Runs without a head of one sign, and with a dummy head (three heads or more), by head count; and what decides it for two heads."""
     by_adam, by_gd = endings(adam, descent).values()
-    # the same for every number of heads
-    ((runs, steps),) = {(a.mu.shape[1], int(a.steps[-1])) for a in adam.values()}
-    more = COUNTS[1:]
     # where the linear growth from the saddle at 0 points
-    same = np.abs(np.sign(descent[2].start).sum(-1)) == 2
-    one_sided = circuits.one_sided(descent[2].omega, descent[2].mu)
-    return {
-        "census/runs": runs,
-        "census/steps": steps,
+    same = np.abs(np.sign(descent[2]["start"]).sum(-1)) == 2
+    one_sided = by_gd[2]["one_sided"]
+    values: Records = {
+        "census/runs": adam[2].mu.shape[1],
+        "census/steps": int(adam[2].steps[-1]),
         "census/gd_runs": RUNS,
-        "census/adam_one_sided": _shares(by_adam, "one_sided", COUNTS, runs),
-        "census/adam_two_sided": [by_adam[h]["two_sided"] for h in COUNTS],
-        "census/adam_dummy": _shares(by_adam, "with_dummy", more, runs),
-        "census/gd_one_sided": _shares(by_gd, "one_sided", COUNTS, RUNS),
-        "census/gd_dummy": _shares(by_gd, "with_dummy", more, RUNS),
+        "census/adam_two_sided": [float((~by_adam[h]["one_sided"]).mean()) for h in COUNTS],
         "census/same_start": float(one_sided[same].mean()),
         "census/mixed_start": float(one_sided[~same].mean()),
     }
+    for way, by_h in (("adam", by_adam), ("gd", by_gd)):
+        for end, counts in (("one_sided", COUNTS), ("dummy", COUNTS[1:])):
+            runs = [by_h[h][end] for h in counts]
+            values[f"census/{way}_{end}"] = stacked(Estimate.share(int(of.sum()), len(of)) for of in runs)
+    return values
 
 
 def dummy_records(four: Heads, census: Heads) -> Records:
@@ -95,11 +79,11 @@ def dummy_records(four: Heads, census: Heads) -> Records:
 def plot_endings(ends: Ends) -> Figure:
     """Shares of runs that end with heads of one sign only and with a dummy head, by head count, for each way of training."""
     fig, axes = style.figure(len(ends), height=2.6, sharey=True)
-    kinds = (("one_sided", "heads of one sign only", "positive"), ("with_dummy", "a dummy head", "dummy"))
+    kinds = (("one_sided", "heads of one sign only", "positive"), ("dummy", "a dummy head", "dummy"))
     for ax, (name, by_h) in zip(axes, ends.items(), strict=True):
         places = np.arange(len(by_h))
         for offset, (key, label, kind) in zip((-0.2, 0.2), kinds, strict=True):
-            shares = [100 * found[key] for found in by_h.values()]
+            shares = [100 * found[key].mean() for found in by_h.values()]
             bars = ax.bar(places + offset, shares, 0.38, color=style.COLOURS[kind], label=label)
             ax.bar_label(bars, fmt="%.1f", fontsize=8, padding=1)
         ax.set_xticks(places, [f"H = {h}" for h in by_h])
@@ -115,13 +99,10 @@ def plot_endings(ends: Ends) -> Figure:
 Times = dict[int, dict[str, Array]]
 
 
-def stage_times(descent: Mapping[int, Descent]) -> Times:
+def stage_times(descent: Descent) -> Times:
     """When each pattern appears for good in the two-sided runs, by number of heads."""
-    times = {}
-    for h, runs in descent.items():
-        keep = ~circuits.one_sided(runs.omega, runs.mu)
-        times[h] = {name: steps[keep] for name, steps in runs.times.items()}
-    return times
+    keep = {h: ~circuits.one_sided(of["omega"], of["mu"]) for h, of in descent.items()}
+    return {h: {name: of[name][keep[h]] for name in PATTERNS} for h, of in descent.items()}
 
 
 def stage_records(times: Times) -> Records:
@@ -146,12 +127,9 @@ def high_order(d: int, L: int, s2: float) -> Records:
     """Stage I: norm of the high-order terms over that of the sign-matching terms of the displayed updates, at all starts of the descent; the largest."""
     worst = 0.0
     for h in COUNTS:
-        omega, mu = dynamics.sample_initial(RUNS, h, dynamics.SCALE, seed=h)
-        terms = stage_one_terms(omega, mu, d, L, s2)
-        high, low = (
-            np.hypot(*(np.linalg.norm(terms[f"{of}_{kind}"], axis=-1) for of in ("omega", "mu")))
-            for kind in ("high", "sign")
-        )
+        terms = stage_one_terms(*dynamics.sample_initial(RUNS, h, dynamics.SCALE, seed=h), d, L, s2)
+        both = (np.concatenate([terms[f"omega_{kind}"], terms[f"mu_{kind}"]], -1) for kind in ("high", "sign"))
+        high, low = (np.linalg.norm(of, axis=-1) for of in both)
         worst = max(worst, float((coupling(d, L, s2) * high / low).max()))
     return {"stage/high_order": worst}
 
@@ -178,33 +156,32 @@ def plot_stage_times(times: Times) -> Figure:
     return fig
 
 
-def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> dict[float, Trajectory]:
-    """Gradient descent of four heads from one start direction at every scale: scale -> its run."""
-    starts = [dynamics.sample_initial(1, 4, scale, seed=11) for scale in scales]
-    omega0, mu0 = (np.concatenate(parts) for parts in zip(*starts, strict=True))
-    marks = dynamics.log_steps(20_000, 150)
-    together = dynamics.simulate(omega0, mu0, RATE, 20_000, marks, d=d, L=L, noise_var=noise_var)
-    return {scale: together.run(r) for r, scale in enumerate(scales)}
+def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> Trajectory:
+    """Gradient descent of four heads from one start direction, a run for each scale; not a number from where a run diverges."""
+    starts = (np.array(scales)[:, None] * values for values in dynamics.sample_initial(1, 4, 1.0, seed=11))
+    paths = dynamics.simulate(*starts, RATE, dynamics.log_steps(20_000, 150), d=d, L=L, noise_var=noise_var)
+    for values in (paths.omega, paths.mu):
+        values[~np.isfinite(paths.loss)] = np.nan
+    return paths
 
 
-def plot_stages(path: Trajectory) -> Figure:
+def plot_stages(paths: Trajectory, run: int) -> Figure:
     """omega and mu of one run of gradient descent on the approximate loss against time (rate times steps), and when each pattern appears for good."""
     fig, (left, right) = style.figure(2, height=2.9)
-    time = RATE * np.maximum(path.steps, 0.5)
-    for k in range(path.omega.shape[-1]):
-        kind = "positive" if path.omega[-1, 0, k] > 0 else "negative"
-        left.plot(time, path.omega[:, 0, k], color=style.COLOURS[kind])
-        right.plot(time, path.mu[:, 0, k], color=style.COLOURS[kind])
-    for ax, label, bounds in ((left, "ω of each head", (-1.0, 1.0)), (right, "μ of each head", (-2.6, 2.6))):
-        ax.set_xscale("log")
-        ax.set(xlabel="time (rate × steps)", ylabel=label, ylim=bounds)
-    for (kind, at), height in zip(
-        dynamics.stage_times(path.steps, path.omega, path.mu).items(), (0.02, 0.1, 0.18), strict=True
+    time, omega, mu = RATE * np.maximum(paths.steps, 0.5), paths.omega[:, run], paths.mu[:, run]
+    for ax, values, label, bounds in (
+        (left, omega, "ω of each head", (-1.0, 1.0)),
+        (right, mu, "μ of each head", (-2.6, 2.6)),
     ):
-        if np.isfinite(at[0]):
-            when = RATE * max(float(at[0]), 0.5)
-            left.axvline(when, color=style.INK, lw=0.8, ls=":")
-            right.axvline(when, color=style.INK, lw=0.8, ls=":")
+        for sign, of_head in zip(omega[-1] > 0, values.T, strict=True):
+            ax.plot(time, of_head, color=style.COLOURS["positive" if sign else "negative"])
+        ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label, ylim=bounds)
+    times = dynamics.stage_times(paths.steps, omega, mu)
+    for (kind, at), height in zip(times.items(), (0.02, 0.1, 0.18), strict=True):
+        if np.isfinite(at):
+            when = RATE * max(float(at), 0.5)
+            for ax in (left, right):
+                ax.axvline(when, color=style.INK, lw=0.8, ls=":")
             left.text(when, height, f" {STAGES[kind]}", transform=left.get_xaxis_transform(), fontsize=8)
     return fig
 
@@ -215,7 +192,9 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
     known = stage_paths(scales, d, L, noise_var)
 
     def frame(scale: float) -> Figure:
-        return plot_stages((known if scale in known else stage_paths([scale], d, L, noise_var))[scale])
+        if scale in scales:
+            return plot_stages(known, scales.index(scale))
+        return plot_stages(stage_paths([scale], d, L, noise_var), 0)
 
     show(
         frame,
@@ -230,41 +209,31 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
 # -- gradient flow in the valley ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PairFlow:
-    """Gradient flow of a pair on the approximate loss: ``times`` and ``gamma``, and from ``late`` on the ``closed`` form of the valley."""
-
-    times: Array
-    gamma: Array
-    late: Array
-    closed: Array
-
-
-def flow_of_pair(d: int, L: int, noise_var: float) -> PairFlow:
-    """From gamma = 0.25, mu = 1.6, to time 10^7; the closed form starts at time 1000."""
+def flow_of_pair(d: int, L: int, noise_var: float) -> dict[str, Array]:
+    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, to time 10^7: ``times`` and ``gamma``, and from ``late`` = 1000 on
+    the ``closed`` form of the valley."""
     times = np.concatenate([[0.0], np.geomspace(1, 1e7, 60)])
-    path = dynamics.flow([0.25, -0.25], [1.6, -1.6], times, d, L, noise_var)
-    gamma = np.abs(path.omega).mean(-1).ravel()
+    gamma = np.abs(dynamics.flow([0.25, -0.25], [1.6, -1.6], times, d, L, noise_var).omega).mean(-1).ravel()
     start = np.searchsorted(times, 1e3)
     closed = manifold_flow_gamma(times[start:] - times[start], gamma[start], d, L, noise_var)
-    return PairFlow(times, gamma, times[start:], closed)
+    return {"times": times, "gamma": gamma, "late": times[start:], "closed": closed}
 
 
-def flow_records(found: PairFlow) -> Records:
+def flow_records(found: dict[str, Array]) -> Records:
     """Where gradient flow leads: the power law over its last decade, and that decade against the closed form."""
-    last = found.times >= 1e6
-    slope = np.polyfit(np.log(found.times[last]), np.log(found.gamma[last]), 1)[0]
+    last = found["times"] >= 1e6
+    gamma, closed = found["gamma"][last], found["closed"][found["late"] >= 1e6]
     return {
-        "gdlimit/slope": float(slope),
-        "gdlimit/closed_form": float(np.abs(found.gamma[last] / found.closed[-last.sum() :] - 1).max()),
+        "gdlimit/slope": loglog_slope(found["times"][last], gamma),
+        "gdlimit/closed_form": float(np.abs(gamma / closed - 1).max()),
     }
 
 
-def plot_flow(found: PairFlow) -> Figure:
+def plot_flow(found: dict[str, Array]) -> Figure:
     """gamma along gradient flow on the approximate loss, with the closed form of the valley."""
     fig, ax = style.figure(aspect=0.45)
-    ax.loglog(found.times[1:], found.gamma[1:], color=style.COLOURS["measured"], label="gradient flow")
-    style.theory_line(ax, found.late, found.closed, "closed form of the valley")
+    ax.loglog(found["times"][1:], found["gamma"][1:], color=style.COLOURS["measured"], label="gradient flow")
+    style.theory_line(ax, found["late"], found["closed"], "closed form of the valley")
     paper = printed("he2025")["fig2.8/gamma"]
     style.paper_line(ax, paper, f"paper: {paper:g}")
     style.log_ticks(ax, "y", (0.03, 0.05, 0.1, paper, 0.2, 0.3))

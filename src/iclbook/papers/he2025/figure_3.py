@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from numpy.typing import ArrayLike
 
 from ...drawing import style
 from ...models import attend
@@ -18,7 +17,7 @@ from ...statistics import Estimate
 from ...store import Results
 from ...tasks import LinearRegression, MultiTaskRegression
 from . import circuits
-from .circuits import Records, code_scale, each_run, run_sd, settled
+from .circuits import Records, code_scale, each_run, run_sd, settled, stacked
 from .figure_2_4 import unexplained
 from .loss import Array
 from .runs import EVAL_PURPOSE, EVAL_SEED, PAPER_HEADS
@@ -31,126 +30,99 @@ NEAR = 0.1
 # -- Figure 3.1 ---------------------------------------------------------------------------------------------------------
 
 
-def preconditioned_error(omega: Array, cov: Array, L: int, noise_var: float) -> float:
-    """Total error E[(y_q - yhat)^2] of yhat = (1/L) sum_l y_l x_l^T Omega x_q for x ~ N(0, Sigma), beta ~ N(0, I/d); ``omega``, ``cov`` (d, d).
-
-    With b = (1/L) sum y_l x_l and B = I/d: E[b beta^T] = Sigma B and E[b b^T] = ((L + 1) Sigma B Sigma + (tr(B Sigma) + s2) Sigma) / L.
-    """
-    prior = np.eye(len(cov)) / len(cov)
-    signal = np.trace(prior @ cov)
-    second = ((L + 1) * cov @ prior @ cov + (signal + noise_var) * cov) / L
-    return float(
-        noise_var + signal - 2.0 * np.trace((cov @ prior).T @ omega @ cov) + np.trace(omega.T @ second @ omega @ cov)
-    )
-
-
-def best_preconditioner(cov: ArrayLike, L: int, noise_var: float) -> Array:
-    """The Omega (d, d) that minimises `preconditioned_error`: [(1 + 1/L) Sigma + (tr Sigma + d s2)/L I]^-1, which tends to Sigma^-1 as L grows."""
-    cov = np.asarray(cov, dtype=np.float64)
+def best_preconditioner(cov: Array, L: int, noise_var: float) -> Array:
+    """The Omega (d, d) that minimises the error of yhat = (1/L) sum_l y_l x_l^T Omega x_q for x ~ N(0, Sigma), beta ~ N(0, I/d): [(1 + 1/L) Sigma +
+    (tr Sigma + d s2)/L I]^-1, which tends to Sigma^-1 as L grows."""
     d = len(cov)
     prior = np.eye(d) / d
     shift = np.trace(prior @ cov) + noise_var
     return L * np.linalg.solve((L + 1) * prior @ cov + shift * np.eye(d), prior)
 
 
-def shape_distance(a: ArrayLike, b: ArrayLike) -> float:
+def shape_distance(a: Array, b: Array) -> float:
     """min over c of |a - c b|_F / |a|_F: 0 for proportional matrices, whatever their scale, 1 for orthogonal ones."""
-    a, b = np.asarray(a, dtype=np.float64).ravel(), np.asarray(b, dtype=np.float64).ravel()
+    a, b = (np.asarray(matrix, dtype=np.float64).ravel() for matrix in (a, b))
     cosine = (a @ b) / np.sqrt((a @ a) * (b @ b))
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
 
 
 @dataclass(frozen=True)
 class Preconditioners:
-    """Two heads on covariates of covariance Sigma.
+    """Where two heads and a linear one settle on covariates of covariance Sigma.
 
     Attributes:
-        blocks: ``(R, 2, d, d)`` settled KQ blocks.
-        rows: ``(R, 2, d + 1)`` settled rows of OV.
-        linear: ``(R, d, d)`` settled preconditioner of the trained linear head, mu KQ.
-        inverse, optimum: ``(d, d)`` of Sigma, and the best preconditioner of linear attention.
+        task: what they are trained on.
+        blocks: ``(R, 2, d, d)`` KQ blocks.
+        rows: ``(R, 2, d + 1)`` rows of OV.
+        linear: ``(R, d, d)`` preconditioner of the linear head, mu KQ.
     """
 
+    task: LinearRegression
     blocks: Array
     rows: Array
     linear: Array
-    inverse: Array
-    optimum: Array
 
     @property
     def split(self) -> Array:
         """``(R,)`` runs that end with a head of each sign."""
         return np.sign(self.rows[..., -1]).sum(1) == 0
 
-    @property
-    def linear_off(self) -> Array:
-        """``(R,)`` distance of the trained linear heads' preconditioners from the optimum, over its size."""
-        return np.linalg.norm(self.linear - self.optimum, axis=(1, 2)) / np.linalg.norm(self.optimum)
+    def best(self, L: int | None = None) -> Array:
+        """The best preconditioner of linear attention, at the training length or at another."""
+        return best_preconditioner(np.array(self.task.covariance), L or self.task.L, self.task.noise_var)
 
 
-def preconditioners(results: Results, sigma: Array, L: int, noise_var: float) -> Preconditioners:
-    """Of two softmax heads and of one linear head."""
-    d, steps = len(sigma), results["h2/steps"]
+def preconditioners(results: Results, task: LinearRegression) -> Preconditioners:
+    """Of the softmax heads and of the linear head."""
+    d, steps = task.d, results["h2/steps"]
     mu = results["linear/ov"][..., 0, 0, d, None, None]
     return Preconditioners(
+        task,
         settled(steps, results["h2/kq"])[..., :d, :d],
         settled(steps, results["h2/ov"])[:, :, 0],
         settled(results["linear/steps"], mu * results["linear/kq"][..., 0, :d, :d]),
-        np.linalg.inv(sigma),
-        best_preconditioner(sigma, L, noise_var),
     )
 
 
-def preconditioner_records(found: Preconditioners, census: Preconditioners, noise_var: float) -> Records:
-    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; the shape of the
-    blocks of the runs that split, and how the best preconditioner nears the inverse covariance as L grows."""
-    sigma = np.linalg.inv(found.inverse)
-    best = (best_preconditioner(sigma, n, noise_var) for n in (10, 40, 160, 1000))
-    by_length = [shape_distance(omega, found.inverse) for omega in best]
+def preconditioner_records(results: Results, found: Preconditioners, census: Preconditioners) -> Records:
+    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how that
+    nears the inverse covariance as L grows; of the runs that split the shape of the blocks, and what the displayed step, preconditioned by the blocks
+    weighted with mu, leaves of their answers, beside a step without a preconditioner."""
+    inverse, best = np.linalg.inv(found.task.covariance), found.best()
+    by_length = [shape_distance(found.best(n), inverse) for n in (10, 40, 160, 1000)]
     split = found.split
-    there = census.linear_off < NEAR
+    there = np.linalg.norm(census.linear - best, axis=(1, 2)) < NEAR * np.linalg.norm(best)
     values: Records = {
-        "fig3.1/inverse_by_length": by_length,
-        "fig3.1/inverse_fall": np.divide(by_length[1:], by_length[:-1]),
-        "fig3.1/runs": len(split),
-        "fig3.1/both_runs": int(split.sum()),
-        "fig3.1/both_share": Estimate.share(int(census.split.sum()), len(census.split)),
-        "fig3.1/linear_share": Estimate.share(int(there.sum()), len(there)),
+        "inverse_by_length": by_length,
+        "inverse_fall": np.divide(by_length[1:], by_length[:-1]),
+        "runs": len(split),
+        "both_runs": int(split.sum()),
+        "both_share": Estimate.share(int(census.split.sum()), len(census.split)),
+        "linear_share": Estimate.share(int(there.sum()), len(there)),
     }
-    if not split.any():  # nothing to measure
-        return values
-    blocks, ov = found.blocks[split], found.rows[split]
-    d = blocks.shape[-1]
-    shapes = {"inverse": found.inverse, "optimal": found.optimum, "identity": np.eye(d)}
-    for name, shape in shapes.items():
-        apart = np.array([[shape_distance(block, shape) for block in run] for run in blocks])
-        values[f"fig3.1/to_{name}"] = each_run(apart)
-    return values | {
-        "fig3.1/to_inverse_worst": float(values["fig3.1/to_inverse"].value.max()),
-        "fig3.1/opposite": each_run(
-            np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2))
-        ),
-        "fig3.1/ov_deviation": each_run(np.linalg.norm(ov[..., :d], axis=-1) / np.abs(ov[..., d])),
-    }
-
-
-def preconditioned_records(results: Results, found: Preconditioners, task: LinearRegression) -> Records:
-    """Figure 3.1: what the displayed step, preconditioned by the blocks weighted with mu, leaves of the answers of the runs that split; and what a step without
-    a preconditioner leaves."""
-    step = np.einsum("rh,rhij->rij", found.rows[..., -1], found.blocks)[:, None]
-    plain = np.broadcast_to(np.eye(task.d), step.shape)
-    shares = {"unexplained": step, "unexplained_by_plain": plain}
-    every = {name: unlike_step(results, "h2", of, task, 1.0)[found.split] for name, of in shares.items()}
-    return {f"fig3.1/{name}": each_run(left) for name, left in every.items()} if found.split.any() else {}
+    if split.any():  # else nothing to measure
+        blocks, ov, identity = found.blocks[split], found.rows[split], np.eye(found.task.d)
+        for name, shape in {"inverse": inverse, "optimal": best, "identity": identity}.items():
+            values[f"to_{name}"] = each_run(np.array([[shape_distance(of, shape) for of in run] for run in blocks]))
+        step = np.einsum("rh,rhij->rij", found.rows[..., -1], found.blocks)[:, None]
+        for name, of in {"unexplained": step, "unexplained_by_plain": np.broadcast_to(identity, step.shape)}.items():
+            values[name] = each_run(unlike_step(results, "h2", of, found.task, 1.0)[split])
+        sums = np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2))
+        values |= {
+            "to_inverse_worst": float(values["to_inverse"].value.max()),
+            "opposite": each_run(sums),
+            "ov_deviation": each_run(np.linalg.norm(ov[..., :-1], axis=-1) / np.abs(ov[..., -1])),
+        }
+    return {f"fig3.1/{name}": value for name, value in values.items()}
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
-    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each over its largest entry, which
-    its title names."""
+    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each over
+    its largest entry, which its title names."""
     titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
-    blocks = found.blocks[int(np.argmax(found.split))]
     fig, axes = style.figure(5, height=2.0, squeeze=False)
-    shown = [*blocks, found.inverse, found.optimum, found.linear[0]]
+    blocks = found.blocks[int(np.argmax(found.split))]
+    shown = [*blocks, np.linalg.inv(found.task.covariance), found.best(), found.linear[0]]
     for ax, matrix, title in zip(axes[0], shown, titles, strict=True):
         largest = np.abs(matrix).max()
         style.heatmap(ax, matrix / largest, 1.0, title=rf"{title} $\div$ {largest:.2f}")
@@ -184,46 +156,47 @@ SERVES = 0.1
 
 @dataclass(frozen=True)
 class MultiHeads:
-    """What two-task circuits say of each head at the end of training.
-
-    Attributes:
-        kq: ``(R, H, d, d)`` KQ's top block, the score scale included.
-        ov: ``(R, H, N, N)`` OV's response block.
-        steps: ``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j.
-        groups: feature indices of each group: own to task 1, shared, own to task 2.
-        kq_deviation: ``(R, H)`` norm of KQ's effective columns without the diagonal, over that of the diagonal.
-        ov_deviation: ``(R, H)`` norm of OV's read-out rows without the diagonal of its response block, over that of the diagonal.
-    """
+    """Two-task circuits at the end of training: ``kq`` ``(R, H, D, d)``, KQ's effective columns, ``ov`` ``(R, H, N, D)``, OV's read-out rows, and the factor
+    ``scale`` on the scores."""
 
     kq: Array
     ov: Array
-    steps: Array
-    groups: tuple[tuple[int, ...], ...]
-    kq_deviation: Array
-    ov_deviation: Array
+    scale: float = 1.0
+
+    @property
+    def top(self) -> Array:
+        """``(R, H, d, d)`` KQ's top block, the score scale included."""
+        return self.scale * self.kq[..., : self.kq.shape[-1], :]
+
+    @property
+    def response(self) -> Array:
+        """``(R, H, N, N)`` OV's response block."""
+        return self.ov[..., self.kq.shape[-1] :]
 
     @property
     def omega(self) -> Array:
         """``(R, H, d)`` diagonal of KQ's top block."""
-        return np.diagonal(self.kq, axis1=-2, axis2=-1)
+        return np.diagonal(self.top, axis1=-2, axis2=-1)
 
     @property
     def mu(self) -> Array:
         """``(R, H, N)`` diagonal of OV's response block."""
-        return np.diagonal(self.ov, axis1=-2, axis2=-1)
+        return np.diagonal(self.response, axis1=-2, axis2=-1)
 
     @property
-    def active(self) -> Array:
-        """``(R, H)`` heads that are not dummies, by the norms of omega and mu."""
-        return circuits.active_heads(np.linalg.norm(self.omega, axis=-1), np.linalg.norm(self.mu, axis=-1))
+    def steps(self) -> Array:
+        """``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j."""
+        return np.einsum("rhnm,rhj->rnmj", self.response, self.omega)
 
+    @property
     def by_group(self) -> Array:
-        """``(R, H, 3)`` mean omega of each feature group."""
-        return np.stack([self.omega[..., list(g)].mean(-1) for g in self.groups], -1)
+        """``(R, H, 3)`` mean omega of each feature group: own to task 1, shared, own to task 2."""
+        return self.omega.reshape(*self.omega.shape[:2], 3, -1).mean(-1)
 
+    @property
     def transfer(self) -> Array:
         """``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S."""
-        return np.einsum("rhn,rhs->rns", self.mu, self.by_group())
+        return np.einsum("rhn,rhs->rns", self.mu, self.by_group)
 
 
 #: Heads of two tasks by number of heads, and these by setting.
@@ -231,21 +204,10 @@ ByCount = Mapping[int, MultiHeads]
 Settings = Mapping[str, ByCount]
 
 
-def read_multi_heads(group: Mapping[str, Array], supports: tuple[tuple[int, ...], ...], scale: float) -> MultiHeads:
+def read_multi_heads(group: Mapping[str, Array], scale: float) -> MultiHeads:
     """Settled heads of a two-task group with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, N, D)``."""
     kq, ov = settled(group["steps"], group["kq"]), settled(group["steps"], group["ov"])
-    d, n = kq.shape[-1] - ov.shape[-2], ov.shape[-2]
-    first, second = map(set, supports)
-    groups = tuple(tuple(sorted(s)) for s in (first - second, first & second, second - first))
-    top, response = scale * kq[..., :d, :d], ov[..., d : d + n]
-    omega, mu = (np.diagonal(m, axis1=-2, axis2=-1) for m in (top, response))
-    kq_norm, ov_norm = (np.linalg.norm(m, axis=-1) for m in (omega, mu))
-    kq_all, ov_all = scale * np.linalg.norm(kq[..., :d], axis=(-2, -1)), np.linalg.norm(ov, axis=(-2, -1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        kq_off = np.sqrt(np.maximum(kq_all**2 - kq_norm**2, 0)) / kq_norm
-        ov_off = np.sqrt(np.maximum(ov_all**2 - ov_norm**2, 0)) / ov_norm
-    steps = np.einsum("rhnm,rhj->rnmj", ov[..., d:], omega)
-    return MultiHeads(top, response, steps, groups, kq_off, ov_off)
+    return MultiHeads(kq[..., : -ov.shape[-2]], ov, scale)
 
 
 def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array, Array]:
@@ -272,31 +234,39 @@ def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array
 
 def off_steps(heads: MultiHeads, steps: Array) -> Array:
     """``(R,)`` root mean square distance of the heads' steps from these, over their size."""
-    return np.linalg.norm((heads.steps - steps).reshape(len(heads.steps), -1), axis=1) / np.linalg.norm(steps)
+    apart = heads.steps - steps
+    return np.linalg.norm(apart.reshape(len(apart), -1), axis=1) / np.linalg.norm(steps)
+
+
+def score_scale(setting: str, task: MultiTaskRegression) -> float:
+    """The factor on scores in the setting of the ``text``, or of the published ``code``."""
+    return 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
 
 
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
-    """Heads by setting and number, in the setting of the ``text`` and in that of the published ``code``, which scales its scores."""
-    found = {}
-    for setting, task in tasks.items():
-        scale = 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
-        groups = {h: runs[setting].group(f"h{h}") for h in PAPER_HEADS}
-        found[setting] = {h: read_multi_heads(group, task.supports, scale) for h, group in groups.items()}
-    return found
+    """Heads by setting and number."""
+    return {
+        setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), score_scale(setting, task)) for h in PAPER_HEADS}
+        for setting, task in tasks.items()
+    }
 
 
 def pattern(by_h: ByCount) -> Records:
     """Global pattern: everything beside the diagonals over the diagonals, the worst active head and run of each head count."""
-    values: Records = {}
-    for name in ("kq_deviation", "ov_deviation"):
-        runs = [np.where(h.active, getattr(h, name), 0.0).max(-1) for h in by_h.values()]  # each (R,)
-        values[name] = Estimate([float(worst.max()) for worst in runs], [run_sd(worst) for worst in runs])
-    return values
+    worst: dict[str, list[Array]] = {"kq_deviation": [], "ov_deviation": []}
+    for h in by_h.values():
+        whole = h.scale * np.linalg.norm(h.kq, axis=(-2, -1)), np.linalg.norm(h.ov, axis=(-2, -1))
+        sizes = [np.linalg.norm(diagonal, axis=-1) for diagonal in (h.omega, h.mu)]
+        active = circuits.active_heads(*sizes)  # (R, H)
+        for name, all_of_it, size in zip(worst, whole, sizes, strict=True):
+            beside = np.sqrt(np.maximum(all_of_it**2 - size**2, 0))
+            worst[name].append(np.where(active, beside / size, 0.0).max(-1))  # (R,)
+    return {name: stacked(Estimate(float(of.max()), run_sd(of)) for of in runs) for name, runs in worst.items()}
 
 
 def one_head(heads: MultiHeads) -> Records:
     """Figure 3.2: shared features weigh more than own ones, both tasks alike; a value per run."""
-    omega, mu = heads.by_group()[:, 0], heads.mu[:, 0]  # (R, 3), (R, 2)
+    omega, mu = heads.by_group[:, 0], heads.mu[:, 0]  # (R, 3), (R, 2)
     own = omega[:, [0, 2]].mean(-1)
     return {
         "shared_over_own": each_run(omega[:, 1] / own),
@@ -308,14 +278,14 @@ def one_head(heads: MultiHeads) -> Records:
 
 def two_heads(heads: MultiHeads, single: MultiHeads) -> Records:
     """Figure 3.3: opposite heads, shared features above own ones, both small against one head; a value per run."""
-    omega = heads.by_group()  # (R, 2, 3)
+    omega = heads.by_group  # (R, 2, 3)
     positive = np.take_along_axis(omega, omega.mean(-1).argmax(1)[:, None, None], 1)[:, 0]  # (R, 3)
     own = positive[:, [0, 2]].mean(-1)
     return {
         "asymmetry": each_run(np.abs(omega.sum(1)).mean(-1) / np.abs(omega).mean((1, 2))),
         "shared_over_own": each_run(positive[:, 1] / own),
         "omega_own": each_run(own),
-        "over_single": each_run(positive[:, 1] / np.abs(single.by_group()[:, 0, 1])),
+        "over_single": each_run(positive[:, 1] / np.abs(single.by_group[:, 0, 1])),
     }
 
 
@@ -334,7 +304,7 @@ def _by_task(*values: Array) -> Estimate:
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
     """Figure 3.5: heads that serve both tasks with opposite signs (a count per run), the sums of mu omega, and errors over those of four heads on common
     prompts (those of two heads do not suffice)."""
-    sums = three.transfer()  # (R, 2, 3)
+    sums = three.transfer  # (R, 2, 3)
     return {
         "opposite_heads": opposite_heads(three),
         "opposite_of_four": opposite_heads(four),
@@ -347,11 +317,10 @@ def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]
 
 def four_heads(heads: MultiHeads) -> Records:
     """Figure 3.4: heads of each sign and task, and the sums of mu omega on and off a task's features; a value per run and cell."""
-    size = np.abs(heads.mu)  # (R, 4, 2)
-    task = size.argmax(-1)  # (R, 4)
+    task = np.abs(heads.mu).argmax(-1)  # (R, 4)
     sign = np.sign(np.take_along_axis(heads.mu, task[..., None], -1)[..., 0])
     cells = [((task == n) & (sign == s)).sum(-1) for n in (0, 1) for s in (1, -1)]  # each (R,)
-    sums = heads.transfer()
+    sums = heads.transfer
     return {
         "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "heads_per_cell": np.ravel(cells),
@@ -374,37 +343,33 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
     }
 
 
-def weighted_records(setting: str, by_h: ByCount, results: Results, task: MultiTaskRegression) -> Records:
-    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads; and what one with equal
-    weights leaves."""
-    weights = np.einsum("rhn,rhj->rnj", by_h[2].mu, by_h[2].omega)
-    scale = 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
-    left = {
-        name: each_run(unlike_step(results, "h2", of[..., None] * np.eye(task.d), task, scale))
-        for name, of in {"unexplained": weights, "unexplained_by_equal": np.ones_like(weights)}.items()
-    }
-    return {f"fig3.3/{setting}/{name}": share for name, share in left.items()}
+def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression, scale: float) -> Records:
+    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads; and what one with
+    equal weights leaves."""
+    weights = np.einsum("rhn,rhj->rnj", heads.mu, heads.omega)[..., None] * np.eye(task.d)
+    equal = np.broadcast_to(np.eye(task.d), weights.shape)
+    every = {"unexplained": weights, "unexplained_by_equal": equal}
+    return {name: each_run(unlike_step(results, "h2", of, task, scale)) for name, of in every.items()}
 
 
 def multitask_records(
-    settings: Settings, errors: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]
+    settings: Settings, results: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]
 ) -> Records:
-    """Global pattern and Figures 3.2 to 3.5 in both settings; ``errors`` are the results that hold circuits and ``h<H>/error``."""
-    values: Records = cross_task_records(settings["text"], errors["text"], tasks["text"])
+    """Global pattern and Figures 3.2 to 3.5 in both settings; ``results`` hold circuits and ``h<H>/error``."""
+    values = cross_task_records(settings["text"], results["text"], tasks["text"])
     for setting, by_h in settings.items():
-        values |= weighted_records(setting, by_h, errors[setting], tasks[setting])
-        separate = best_steps(tasks[setting], separate=True)[0]
-        for h, figure in ((3, "fig3.5"), (4, "fig3.4")):
-            values[f"{figure}/{setting}/to_separate"] = each_run(off_steps(by_h[h], separate))
+        task, errors = tasks[setting], results[setting]
+        separate = best_steps(task, separate=True)[0]
+        to_separate = {h: {"to_separate": each_run(off_steps(by_h[h], separate))} for h in (3, 4)}
         for figure, own in {
             "multitask": pattern(by_h),
             "fig3.2": one_head(by_h[1]),
-            "fig3.3": two_heads(by_h[2], by_h[1]),
-            "fig3.4": four_heads(by_h[4]),
-            "fig3.5": three_heads(by_h[3], by_h[4], errors[setting]),
+            "fig3.3": two_heads(by_h[2], by_h[1]) | weighted_step(by_h[2], errors, task, score_scale(setting, task)),
+            "fig3.4": four_heads(by_h[4]) | to_separate[4],
+            "fig3.5": three_heads(by_h[3], by_h[4], errors) | to_separate[3],
         }.items():
             values |= {f"{figure}/{setting}/{name}": value for name, value in own.items()}
-    return values | {"multitask/transfer3": settings["text"][3].transfer()[0].ravel()}
+    return values | {"multitask/transfer3": settings["text"][3].transfer[0].ravel()}
 
 
 def _side_by_side(matrices: Array) -> Array:
@@ -414,15 +379,15 @@ def _side_by_side(matrices: Array) -> Array:
 
 
 def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
-    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (rows) and setting (pairs of columns). Framed: responses
-    that go to the other task, a tenth of the head's largest or more."""
+    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (rows) and setting (pairs of columns). Framed:
+    responses that go to the other task, a tenth of the head's largest or more."""
     counts = list(next(iter(settings.values())))
     shape = {"height": 0.6 * len(counts) + 0.3, "width_ratios": [1.3, 1] * len(settings)}
     fig, axes = style.figure(2 * len(settings), len(counts), squeeze=False, **shape)
     for columns, (setting, by_h) in zip(np.split(axes.T, len(settings)), settings.items(), strict=True):
         for *row, h in zip(*columns, counts, strict=True):
             row[0].set_ylabel(f"H = {h}", rotation=0, ha="right", va="center")
-            for ax, blocks in zip(row, (by_h[h].kq[run], by_h[h].ov[run]), strict=True):
+            for ax, blocks in zip(row, (by_h[h].top[run], by_h[h].response[run]), strict=True):
                 style.heatmap(ax, _side_by_side(blocks))
                 width = blocks.shape[-1]
                 ax.set(xlim=(-0.5, max(counts) * (width + 1) - 1.5), anchor="N")  # cells of one size

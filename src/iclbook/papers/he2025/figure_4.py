@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,8 +17,8 @@ from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
 from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
-from .figure_2_1 import Group, matrices, paper_limits, peak
-from .figure_2_4 import Curve, Curves, attended, unexplained
+from .figure_2_1 import Group, matrices, paper_limits, peak, plot_course
+from .figure_2_4 import Curve, Curves, attended, unexplained, unlike_pair
 from .loss import Array, effective_rate
 from .predictors import Prompts
 from .runs import ACTIVATIONS
@@ -37,40 +37,39 @@ def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng:
         squared = (yhat - batch.target) ** 2
         rows.append((squared.mean().item(), float(standard_error(squared.double().ravel().numpy()))))
     mean, error = np.array(rows).T
-    return Curve(mean, np.zeros_like(mean), error)
+    return Curve(lengths, mean, np.zeros_like(mean), error)
 
 
 def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
-    """Error ``(n,)`` of linear attention in closed form, at the rate that training found."""
+    """Error ``(n,)`` of linear attention in closed form, at the rate that training found: a gradient step of rate eta L / 40 where 1/L is frozen at
+    1/40, a parabola in L."""
     rate = float(linear.settled(effective_rate(linear.omega, linear.mu)).mean())
-    return predictors.linear_attention_error(rate, task.d, lengths, task.noise_var, train_L=task.L)
+    return predictors.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
 
 
-def linear_records(curves: Curves, frozen: Curve, L: int) -> Records:
+def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
     """Figure 4.1: errors at 100 examples over those at the training length, and linear over softmax attention."""
-    far, near = curves.index(100), curves.index(L)
-    linear, two = curves.linear, curves.heads[2]
     # the frozen factor scales the predictions of the other runs alike: they vary as those at the context's own length
     frozen = replace(frozen, seeds=linear.seeds / linear.mean * frozen.mean)
     return {
-        "fig4.1/test/linear_ratio": linear.at(far) / linear.at(near),
-        "fig4.1/frozen/linear_ratio": frozen.at(far) / frozen.at(near),
-        "fig4.1/softmax_ratio": two.at(far) / two.at(near),
-        "qlength/over_softmax": linear.at(far) / two.at(far),
+        "fig4.1/test/linear_ratio": linear.at(100) / linear.at(L),
+        "fig4.1/frozen/linear_ratio": frozen.at(100) / frozen.at(L),
+        "fig4.1/softmax_ratio": two.at(100) / two.at(L),
+        "qlength/over_softmax": linear.at(100) / two.at(100),
     }
 
 
-def plot_linear_attention(curves: Curves, frozen: Array, closed: Array, trained: int) -> Figure:
+def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: Array, trained: int) -> Figure:
     """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
     fig, ax = style.figure(aspect=0.55)
-    lengths, linear = curves.lengths, style.PALETTE[3]
-    ax.plot(lengths, frozen, color=linear, ls="none", marker="x", label=f"linear, 1/{trained} frozen")
+    lengths, colour = linear.lengths, style.PALETTE[3]
+    ax.plot(lengths, frozen, color=colour, ls="none", marker="x", label=f"linear, 1/{trained} frozen")
     style.theory_line(ax, lengths, closed, "closed form at the trained rate")
     own = {"mfc": "none", "ms": 8, "label": "linear, 1/L of the context at hand"}
-    ax.plot(lengths, curves.linear.mean, "o", color=linear, **own)
+    ax.plot(lengths, linear.mean, "o", color=colour, **own)
     for h, name in ((1, "one head"), (2, "two heads")):
         look = {"color": style.COLOURS[h], "marker": style.MARKERS[h], "label": f"softmax, {name}", "ms": 3.5}
-        ax.plot(lengths, curves.heads[h].mean, **look)
+        ax.plot(lengths, curves[h].mean, **look)
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     top = min(1.9, float(np.max(frozen)) * 1.05)
     ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, top))
@@ -81,21 +80,8 @@ def plot_linear_attention(curves: Curves, frozen: Array, closed: Array, trained:
 # -- linear attention by softmax heads ----------------------------------------------------------------------------------
 
 
-def linear_attention(kq: Array, ov: Array, tokens: Array, query: Array) -> Array:
-    """(1/L) sum_h sum_l (ov_h . z_l)(z_l^T KQ_h z_q) over the context tokens (..., L, D), shape (...); ``kq`` (H, D, D), ``ov`` (H, D)."""
-    logits = np.einsum("...ld,hde,...e->...hl", tokens, kq, query, optimize=True)
-    values = np.einsum("...ld,hd->...hl", tokens, ov)
-    return np.sum(logits * values, axis=(-1, -2)) / tokens.shape[-2]
-
-
-def softmax_attention(kq: Array, ov: Array, tokens: Array, query: Array) -> Array:
-    """sum_h (ov_h . Z) smax(Z^T KQ_h z_q), shape (...)."""
-    weights = predictors.softmax(np.einsum("...ld,hde,...e->...hl", tokens, kq, query, optimize=True))
-    return np.sum(weights * np.einsum("...ld,hd->...hl", tokens, ov), axis=(-1, -2))
-
-
 def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, Array]:
-    """The 2H softmax heads for H linear ones: (+-gamma KQ_h, +-OV_h/(2 gamma)), `kq` (2H, D, D) and `ov` (2H, D).
+    """The 2H softmax heads for H linear ones: (+-gamma KQ_h, +-OV_h/(2 gamma)), `kq` (2H, D, D) and `ov` (2H, ..., D).
 
     As gamma -> 0 they make linear attention less sum_h (ov_h . zbar)(zbar^T KQ_h z_q), which is zero for centred tokens: softmax attention does
     not change when all keys move together, so that no number of softmax heads can supply this product of means.
@@ -103,22 +89,22 @@ def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, 
     return np.concatenate([gamma * kq, -gamma * kq]), np.concatenate([ov, -ov]) / (2.0 * gamma)
 
 
-def missed(built: Array, target: Array) -> float:
-    """Root mean square of a difference over that of the target."""
-    return float(np.sqrt(np.mean((built - target) ** 2) / np.mean(target**2)))
-
-
 def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
-    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn."""
-    z = np.concatenate([prompts.x, prompts.y[..., None]], -1)[:2000]  # (n, L, D)
-    z_q = np.concatenate([prompts.x_q, np.zeros((len(prompts.x_q), 1))], -1)[:2000]
+    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn: root mean square of what they
+    miss, over its own."""
+    x, y, x_q = prompts.x[:2000], prompts.y[:2000], prompts.x_q[:2000]
     rng = numpy_rng(0)
-    kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))
+    kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))[:, None]
     soft = softmax_heads_of_linear(kq, ov, gamma=1e-3)
+
+    def missed(linear: Array, built: Array) -> float:
+        return float(np.sqrt(unlike_pair(linear, built)))
+
     values = {}
-    for name, tokens in (("centred", z - z.mean(1, keepdims=True)), ("uncentred", z)):
-        both = softmax_attention(*soft, tokens, z_q), linear_attention(kq, ov, tokens, z_q)
-        values[f"linsoft/{name}"] = Estimate(missed(*both), over_blocks(missed, *both))
+    centred = Prompts(x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True), x_q, y_q=x_q[:, 0])
+    for name, of in (("centred", centred), ("uncentred", Prompts(x, y, x_q, x_q[:, 0]))):
+        (linear,), (built,) = attended(kq[None], ov[None], of, "linear"), attended(*(c[None] for c in soft), of)
+        values[f"linsoft/{name}"] = Estimate(missed(linear, built), over_blocks(missed, linear, built))
     return values
 
 
@@ -136,8 +122,8 @@ def read_activations(results: Results, scale: float) -> dict[str, Heads]:
 def activation_records(
     by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int, census: Mapping[str, Heads]
 ) -> Records:
-    """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the activations'
-    heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair, or of those of the ``census`` of a reading."""
+    """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the
+    activations' heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair, or of those of the ``census`` of a reading."""
     values: Records = {}
     for reading, (by_name, softmax) in by_c.items():
         for name, h in by_name.items():
@@ -161,32 +147,19 @@ def formed(h: Heads) -> int:
     return int(((off < 0.1) & (h.settled(h.omega).prod(-1) < 0)).sum())
 
 
-def course_distance(h: Heads, softmax: Heads, kept=None, of_softmax=None) -> float:
-    """Root mean square difference of log gamma, of the mean over the runs ``kept``, to that of softmax along training."""
+def nearer(by_name: Mapping[str, Heads]) -> Estimate:
+    """The root mean square difference of tanh's course to softmax's, of log gamma along training, over that of the nearer polynomial; with the
+    standard error over the runs of all four models, which are not paired: each in turn is left without one run."""
+    gammas = {name: h.gamma[1:].T for name, h in by_name.items()}  # (R, T)
+    steps = by_name["softmax"].steps[1:]
 
-    def course(of: Heads, runs: Array | None) -> Array:
-        return np.log((of.gamma if runs is None else of.gamma[:, runs]).mean(1)[1:])
+    def ratio(gammas: Mapping[str, Array]) -> float:
+        courses = {k: np.interp(steps, by_name[k].steps[1:], np.log(of.mean(0))) for k, of in gammas.items()}
+        apart = {k: np.sqrt(np.mean((courses[k] - courses["softmax"]) ** 2)) for k in ACTIVATIONS}
+        return float(apart["tanh"] / min(apart["affine"], apart["square"]))
 
-    found = np.interp(softmax.steps[1:], h.steps[1:], course(h, kept))
-    return float(np.sqrt(np.mean((found - course(softmax, of_softmax)) ** 2)))
-
-
-def nearer(by_name: Mapping[str, Heads], softmax: Heads, kept: Mapping[str, Array] | None = None) -> float:
-    """The distance of tanh's course to softmax's over that of the nearer polynomial; ``kept``: runs of a model, where not all."""
-    kept = kept or {}
-    affine, square, tanh = (
-        course_distance(by_name[name], softmax, kept.get(name), kept.get("softmax")) for name in ACTIVATIONS
-    )
-    return tanh / min(affine, square)
-
-
-def nearer_error(by_name: Mapping[str, Heads], softmax: Heads) -> float:
-    """Its standard error over the runs of all four models, which are not paired: each in turn is left without one run."""
-    errors = [
-        jackknife(lambda kept, name=name: nearer(by_name, softmax, {name: kept}), np.arange(h.mu.shape[1]))
-        for name, h in {**by_name, "softmax": softmax}.items()
-    ]
-    return float(np.linalg.norm(errors))
+    errors = [jackknife(lambda kept, k=k: ratio(gammas | {k: kept}), of) for k, of in gammas.items()]
+    return Estimate(ratio(gammas), float(np.linalg.norm(errors)))
 
 
 def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> Records:
@@ -194,62 +167,42 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
     values: Records = {}
     for reading, (by_name, softmax) in by_c.items():
         values[f"fig4.2/{reading}/tanh_peak"] = each_run(peak(by_name["tanh"]))
-        distance = Estimate(nearer(by_name, softmax), nearer_error(by_name, softmax))
-        values[f"fig4.2/{reading}/tanh_distance"] = distance
+        values[f"fig4.2/{reading}/tanh_distance"] = nearer({**by_name, "softmax": softmax})
     square = by_c["code"][0]["square"]
     pairs = first_kept(square.steps, ~one_sided(square.omega, square.mu))  # (R,)
-    values["fig4.2/code/square_pair"] = float(np.nan_to_num(pairs).max())
-    return values
+    return values | {"fig4.2/code/square_pair": float(np.nan_to_num(pairs).max())}
 
 
-@dataclass(frozen=True)
-class Steps:
-    """Two trained heads beside gradient descent on common prompts, each ``(R,)``.
-
-    Attributes:
-        excess, excess_error: mean squared error less that of debiased gradient descent at its best rate, and its standard error over prompts.
-        debiased, vanilla: share of the prediction's variance that a multiple of such a step leaves unexplained.
-    """
-
-    excess: Array
-    excess_error: Array
-    debiased: Array
-    vanilla: Array
-
-
-def compare(results: Results, prompts: Prompts, best: float) -> dict[str, Steps]:
-    """The runs of each activation of :data:`SLOPES` beside debiased gradient descent of rate ``best``."""
+def compare(results: Results, prompts: Prompts, best: float) -> dict[str, dict[str, Array]]:
+    """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` and its error over prompts,
+    the mean squared error less that of a debiased step of rate ``best``; ``debiased`` and ``vanilla``, the share of the prediction's variance that a
+    multiple of such a step leaves unexplained."""
     prompt = prompts.x, prompts.y, prompts.x_q
     debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
     of_step = (best * debiased - prompts.y_q) ** 2
     found = {}
     for name in SLOPES:
         kq, ov = (results[f"{'h2' if name == 'softmax' else name}/{k}"][-1] for k in ("kq", "ov"))
-        rows = []
-        for yhat in attended(kq, ov, prompts, name):
-            apart = (yhat - prompts.y_q) ** 2 - of_step  # prompt by prompt: what both find hard cancels
-            left = unexplained(yhat, debiased), unexplained(yhat, vanilla)
-            rows.append((apart.mean(), standard_error(apart), *left))
-        found[name] = Steps(*np.array(rows).T)
+        yhats = attended(kq, ov, prompts, name)
+        apart = (yhats - prompts.y_q) ** 2 - of_step  # prompt by prompt: what both find hard cancels
+        found[name] = {"excess": apart.mean(1), "error": standard_error(apart)}
+        for step, gd in (("debiased", debiased), ("vanilla", vanilla)):
+            found[name][step] = np.array([unexplained(yhat, gd) for yhat in yhats])
     return found
 
 
-def rates(heads: Heads, slope: float) -> Array:
-    """``C_f <omega, mu>`` of every run ``(R,)``: the paper's effective rate ``2 C_f |omega| |mu|`` of a pair."""
-    return slope * heads.settled(effective_rate(heads.omega, heads.mu))
-
-
-def step_records(found: Mapping[str, Steps], heads: Mapping[str, Heads], star: float) -> Records:
-    """Softmax, square and tanh, a value a run; ``star`` is the rate of Theorem 1."""
+def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, Heads], star: float) -> Records:
+    """Softmax, square and tanh, a value a run: error above that of the best step, and ``2 C_f |omega| |mu|``, the paper's effective rate; ``star`` is
+    the rate of Theorem 1."""
     values: Records = {"activation/eta_star": star}
-    for name, slope in SLOPES.items():
-        rate, steps = rates(heads[name], slope), found[name]
-        excess = Estimate(steps.excess, steps.excess_error)
-        plain = name == "softmax"  # shown beside the others, and judged nowhere
-        values[f"activation/{name}/rate"] = rate if plain else each_run(rate)
-        values[f"activation/{name}/excess"] = steps.excess if plain else excess
     for step in ("debiased", "vanilla"):
-        values[f"activation/{step}"] = [float(getattr(steps, step).max()) for steps in found.values()]
+        values[f"activation/{step}"] = [float(of[step].max()) for of in found.values()]
+    for name, slope in SLOPES.items():
+        h, of = heads[name], found[name]
+        rate, excess = each_run(slope * h.settled(effective_rate(h.omega, h.mu))), Estimate(of["excess"], of["error"])
+        if name == "softmax":  # shown beside the others, and judged nowhere
+            rate, excess = rate.value, excess.value
+        values |= {f"activation/{name}/rate": rate, f"activation/{name}/excess": excess}
     return values
 
 
@@ -275,14 +228,12 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
     """gamma and the sum of positive mu against the step for softmax and other activations: seeds (thin) and their mean."""
-    fig, (left, right) = style.figure(2, height=3.0)
+    fig, axes = style.figure(2, height=3.0)
     for hue, (name, h) in zip(style.PALETTE, groups.items(), strict=False):
-        for ax, values in ((left, h.gamma), (right, h.positive_mu)):
-            ax.plot(h.steps[1:], values[1:], color=hue, lw=0.6, alpha=0.45)
-            ax.plot(h.steps[1:], values[1:].mean(1), color=hue, label=name)
-    for ax, label, says in ((left, "γ", paper_limits()[0]), (right, "sum of positive μ", paper_limits()[1])):
+        plot_course(axes, h, name, color=hue)
+    for ax, label, says in zip(axes, ("γ", "sum of positive μ"), paper_limits(), strict=True):
         style.paper_line(ax, says, None)
         ax.set(xscale="log", xlabel="step", ylabel=label)
-    style.log_ticks(left, "y", (0.05, 0.1, 0.2, 0.5, 1))
-    right.legend(fontsize=8, loc="center left")
+    style.log_ticks(axes[0], "y", (0.05, 0.1, 0.2, 0.5, 1))
+    axes[1].legend(fontsize=8, loc="center left")
     return fig

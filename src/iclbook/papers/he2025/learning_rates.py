@@ -1,9 +1,10 @@
-"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold", "Training Setup")."""
+"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold",
+"Training Setup")."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,32 +13,27 @@ from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
 from . import circuits
-from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads
+from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, stacked
 from .figure_2_1 import paper_limits
 from .loss import Array, Optimum
 from .runs import RATES
 from .true_loss import pair_exact, pair_optimum_exact
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Two heads at rising learning rates and batch sizes: batch -> rate -> heads."""
-
-    heads: Mapping[int, Mapping[float, Heads]]
-
-    @property
-    def gamma(self) -> dict[int, list[Array]]:
-        """Settled gamma of the runs that end as a pair: batch -> one array a rate."""
-        return {b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in self.heads.items()}
+#: Two heads by batch size and learning rate, both rising.
+Settings = Mapping[int, Mapping[float, Heads]]
 
 
 def read_settings(found: Mapping[int, Results]) -> Settings:
     """From the results by batch size."""
-    return Settings({b: {r: read_heads(res.group(f"rate_{r:g}")) for r in RATES} for b, res in found.items()})
+    return {b: {rate: read_heads(results.group(f"rate_{rate:g}")) for rate in RATES} for b, results in found.items()}
 
 
-@dataclass(frozen=True)
-class Valley:
+def settled_gammas(settings: Settings) -> dict[int, list[Array]]:
+    """Settled gamma of the runs that end as a pair: batch -> one array a rate."""
+    return {b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in settings.items()}
+
+
+class Valley(NamedTuple):
     """The true loss of a pair (gamma, -gamma) with its best mu, on a grid of gamma, and its minimum."""
 
     gamma: Array
@@ -52,16 +48,19 @@ def valley(points: int, d: int, L: int, noise_var: float) -> Valley:
     return Valley(grid, losses, pair_optimum_exact(d, L, noise_var))
 
 
-def minimiser_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
-    """The pair's minimum, and how the trained gamma depends on rate and batch size.
+def _matched_pair(h: Heads) -> Array:
+    """``(R,)`` runs that end with heads of both signs, each head's omega and mu of one sign."""
+    return circuits.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
 
-    Args:
-        two: two heads at the paper's size.
-        loss_of_013: the pair's true loss at gamma = 0.13.
-    """
-    gamma = settings.gamma
-    slow = next(iter(settings.heads[256].values()))
+
+def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
+    """The pair's minimum, beside two heads of the paper's size and the pair's true loss at gamma = 0.13; how the trained gamma depends on rate and
+    batch size; share of the runs of all settings with one head of each sign, matched; and of those that end otherwise, in this, than the same start
+    under the paper's own."""
+    gamma, slow = settled_gammas(settings), settings[256][RATES[0]]
     quarter = slow.gamma[np.argmin(np.abs(slow.steps - 0.75 * slow.steps[-1]))]
+    own, every = _matched_pair(settings[256][1e-3]), [_matched_pair(h) for by in settings.values() for h in by.values()]
+    starts = min(map(len, every))  # that all settings have
     return {
         "minimiser/gamma": best.omega,
         "minimiser/interior": bool(best.omega > 0.01),
@@ -70,47 +69,25 @@ def minimiser_records(two: Heads, settings: Settings, best: Optimum, loss_of_013
         "minimiser/still_falling": float((1 - slow.gamma[-1] / quarter)[slow.pairs].mean()),
         "minimiser/rate_ratio": mean_of(gamma[256][2]) / mean_of(gamma[256][0]),
         "minimiser/batch_ratio": mean_of(gamma[64][1]) / mean_of(gamma[1024][1]),
-    }
-
-
-def decay_records(decayed: Heads, constant: Heads, best: Optimum, *size: float) -> Records:
-    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and the relative cost of the mean against the
-    pair's minimum (d, L, noise variance: ``size``)."""
-    gammas = decayed.settled(decayed.gamma)[decayed.pairs]
-    at_rate = constant.settled(constant.gamma).mean()
-    return {
-        "decay/gammas": gammas,
-        "decay/ratio": each_run(gammas / at_rate),
-        "decay/cost": pair_exact(float(gammas.mean()), *size).loss / best.loss - 1,
-    }
-
-
-def reduced_records(two: Heads) -> Records:
-    """The model of two numbers per head: its one-sided runs, and where the others settle."""
-    sided = two.one_sided
-    return {
-        "reduced/runs": len(sided),
-        "reduced/one_sided": int(sided.sum()),
-        "reduced/gamma": two.settled(two.gamma)[~sided] if not sided.all() else "no such run",
-    }
-
-
-def _matched_pair(h: Heads) -> Array:
-    """``(R,)`` runs that end with heads of both signs, each head's omega and mu of one sign."""
-    return circuits.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
-
-
-def robust_records(settings: Settings) -> Records:
-    """Share of the runs of all settings with one head of each sign, matched; share of those that end otherwise, in this, than the same start under the paper's
-    own rate and batch; and the range of gamma over the settings."""
-    ends = {b: [_matched_pair(h) for h in by_rate.values()] for b, by_rate in settings.heads.items()}
-    own, every = ends[256][len(ends[256]) // 2], [end for by_rate in ends.values() for end in by_rate]
-    starts = min(map(len, every))  # that all settings have
-    gammas = [runs for by_rate in settings.gamma.values() for runs in by_rate]
-    return {
         "robust/pattern_share": float(np.concatenate(every).mean()),
         "robust/changed": float(np.mean([end[:starts] != own[:starts] for end in every])),
-        "robust/gamma_ratio": largest_ratio(gammas),
+        "robust/gamma_ratio": largest_ratio([runs for by_rate in gamma.values() for runs in by_rate]),
+    }
+
+
+def decay_records(decayed: Heads, constant: Heads, reduced: Heads, best: Optimum, *size: float) -> Records:
+    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and the relative cost of the mean
+    against the pair's minimum (d, L, noise variance: ``size``). Of the model of two numbers per head its one-sided runs, and where the others
+    settle."""
+    gammas = decayed.settled(decayed.gamma)[decayed.pairs]
+    sided = reduced.one_sided
+    return {
+        "decay/gammas": gammas,
+        "decay/ratio": each_run(gammas / constant.settled(constant.gamma).mean()),
+        "decay/cost": pair_exact(float(gammas.mean()), *size).loss / best.loss - 1,
+        "reduced/runs": len(sided),
+        "reduced/one_sided": int(sided.sum()),
+        "reduced/gamma": reduced.settled(reduced.gamma)[~sided] if not sided.all() else "no such run",
     }
 
 
@@ -123,16 +100,14 @@ def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
 def variation_records(found: Mapping[str, Heads]) -> Records:
     """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
     outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
-    sided = [h.one_sided for h in found.values()]  # each (R,)
-    shares = [Estimate.share(int(one.sum()), len(one)) for one in sided]
-    both = [(h, ~one) for h, one in zip(found.values(), sided, strict=True)]
-    matched = [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both]
-    sums = [float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both]
+    both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
-        "variations/runs": [len(one) for one in sided],
-        "variations/one_sided": Estimate([s.value for s in shares], [s.error for s in shares]),
-        "variations/matched": matched,
-        "variations/sum": sums,
+        "variations/runs": [len(two) for _, two in both],
+        "variations/one_sided": stacked(Estimate.share(int((~two).sum()), len(two)) for _, two in both),
+        "variations/matched": [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both],
+        "variations/sum": [
+            float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both
+        ],
     }
 
 
@@ -148,7 +123,7 @@ def plot_noise_level(valley: Valley, approx: Array, settings: Settings) -> Figur
     style.log_ticks(left, "x", (0.02, 0.05, 0.1, 0.2, 0.5))
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
-    for marker, colour, (batch, values) in zip("os^", style.PALETTE, settings.gamma.items(), strict=False):
+    for marker, colour, (batch, values) in zip("os^", style.PALETTE, settled_gammas(settings).items(), strict=False):
         right.plot(RATES, [v.mean() for v in values], marker=marker, color=colour, label=f"batch {batch}")
         for rate, v in zip(RATES, values, strict=True):
             right.plot([rate] * len(v), v, ".", color=colour, ms=3)

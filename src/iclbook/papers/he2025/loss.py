@@ -63,74 +63,69 @@ def best_approx_mu(omega: ArrayLike, d: int, L: int, noise_var: float) -> Array:
 # -- Taylor form (Stages I and II) ------------------------------------------------------------------------------------
 
 
-def moments(omega: ArrayLike, mu: ArrayLike, order: int) -> Array:
-    """<mu, omega^k> for k = 0..order, shape (order + 1, ...)."""
+#: Highest power of omega in the series: below rounding for what is looked at here.
+ORDER = 60
+_K = np.arange(ORDER + 1)
+
+
+def moments(omega: ArrayLike, mu: ArrayLike) -> Array:
+    """<mu, omega^k> for k = 0..ORDER, shape (ORDER + 1, ...)."""
     omega, mu = heads(omega, mu)
-    return np.stack([np.sum(mu * omega**k, axis=-1) for k in range(order + 1)])
+    return np.stack([np.sum(mu * omega**k, axis=-1) for k in _K])
 
 
-def taylor_weights(d: int, order: int) -> Array:
-    """d^k / k! for k = 0..order, shape (order + 1,)."""
-    k = np.arange(order + 1)
-    return np.exp(k * np.log(d) - gammaln(k + 1))
+def taylor_weights(d: int) -> Array:
+    """d^k / k! for k = 0..ORDER, shape (ORDER + 1,)."""
+    return np.exp(_K * np.log(d) - gammaln(_K + 1))
 
 
-def taylor_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float, order: int = 60) -> Array:
-    """The Taylor form of the approximate loss (Stage II), with terms up to d^order / order!, shape (...).
+def taylor_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> Array:
+    """The Taylor form of the approximate loss (Stage II), shape (...).
 
-    s2 + (1 - <mu, omega>)^2 + (1 + s2)/L <mu, 1>^2 + (1 + s2)/L sum_{k=1}^order d^k/k! <mu, omega^k>^2. With ``order=1`` it is the
-    truncated loss whose gradient makes the Stage I updates.
+    s2 + (1 - <mu, omega>)^2 + (1 + s2)/L <mu, 1>^2 + (1 + s2)/L sum_{k>=1} d^k/k! <mu, omega^k>^2. Cut at k = 1 it is the loss whose
+    gradient makes the Stage I updates.
     """
-    series = moments(omega, mu, max(order, 1))
-    weights = taylor_weights(d, max(order, 1))[: order + 1]
-    high = np.tensordot(weights, series[: order + 1] ** 2, axes=(0, 0))
+    series = moments(omega, mu)
+    high = np.tensordot(taylor_weights(d), series**2, axes=(0, 0))
     return noise_var + (1.0 - series[1]) ** 2 + coupling(d, L, noise_var) * high
 
 
-def odd_even_split(omega: ArrayLike, mu: ArrayLike, d: int, order: int = 60) -> tuple[Array, Array]:
+def odd_even_split(omega: ArrayLike, mu: ArrayLike, d: int) -> tuple[Array, Array]:
     """The odd and even parts (k >= 1) of sum_k d^k/k! <mu, omega^k>^2 (Stage II), each of shape (...)."""
-    terms = taylor_weights(d, order).reshape(-1, *[1] * (np.ndim(omega) - 1)) * moments(omega, mu, order) ** 2
+    terms = taylor_weights(d).reshape(-1, *[1] * (np.ndim(omega) - 1)) * moments(omega, mu) ** 2
     return terms[1::2].sum(axis=0), terms[2::2].sum(axis=0)
 
 
-def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int, order: int = 60) -> Array:
+def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int) -> Array:
     """The lower bound of Stage II: sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k), shape (...).
 
     It bounds the odd part of the Taylor series when the signs of omega and mu match. Over all odd k the sum is
-    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2); ``order`` only cuts the series to compare with the paper's.
+    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2).
     """
     omega, mu = heads(omega, mu)
     norm = np.abs(mu).sum(axis=-1)
     overlap = np.sum(np.abs(mu * omega), axis=-1)
-    k = np.arange(1, order + 1, 2).reshape(-1, *[1] * norm.ndim)
-    weights = taylor_weights(d, order)[1::2].reshape(k.shape)
+    k = _K[1::2].reshape(-1, *[1] * norm.ndim)
+    weights = taylor_weights(d)[1::2].reshape(k.shape)
     return np.sum(weights * norm**2 * (overlap / norm) ** (2 * k), axis=0)
 
 
-def stage_one_terms(
-    omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float, order: int = 60
-) -> dict[str, Array]:
+def stage_one_terms(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> dict[str, Array]:
     """The terms of the Stage I updates as printed, without their factor 2 eta; each of shape (..., H).
 
     Keys: ``mu_sign`` and ``omega_sign`` (sign-matching terms), ``mu_zero_sum`` and ``mu_high``, ``omega_high`` (which the updates subtract
     with the factor (1 + s2)/L). An update is mu + 2 eta mu_sign - 2 eta (1 + s2)/L (mu_zero_sum + mu_high), and likewise omega.
     """
     omega, mu = heads(omega, mu)
-    c = coupling(d, L, noise_var)
-    series = moments(omega, mu, order)
-    weights = taylor_weights(d, order)
-    signal = (1.0 - (1.0 + c * d) * series[1])[..., None]
-    mu_high = np.zeros_like(mu)
-    omega_high = np.zeros_like(omega)
-    for k in range(2, order + 1):
-        mu_high += weights[k] * series[k][..., None] * omega**k
-        omega_high += k * weights[k] * series[k][..., None] * mu * omega ** (k - 1)  # d^k/(k-1)! = k d^k/k!
+    series, weights = moments(omega, mu)[..., None], taylor_weights(d)  # (ORDER + 1, ..., 1), (ORDER + 1,)
+    signal = 1.0 - (1.0 + coupling(d, L, noise_var) * d) * series[1]
     return {
         "mu_sign": signal * omega,
-        "mu_zero_sum": series[0][..., None] * np.ones_like(mu),
-        "mu_high": mu_high,
+        "mu_zero_sum": series[0] * np.ones_like(mu),
+        "mu_high": sum(weights[k] * series[k] * omega**k for k in _K[2:]),
         "omega_sign": signal * mu,
-        "omega_high": omega_high,
+        # d^k/(k-1)! = k d^k/k!
+        "omega_high": sum(k * weights[k] * series[k] * mu * omega ** (k - 1) for k in _K[2:]),
     }
 
 
@@ -165,14 +160,6 @@ def manifold_loss(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
     return 1.0 + noise_var - 1.0 / (1.0 + coupling(d, L, noise_var) * sinh_ratio(gamma, d))
 
 
-def two_sided_loss(
-    gamma: ArrayLike, mu_plus: ArrayLike, mu_minus: ArrayLike, d: int, L: int, noise_var: float
-) -> Array:
-    """Approximate loss on Theorem 1's parameter space, where only gamma and the sums mu_+ and mu_- matter, broadcast shape."""
-    gamma, plus, minus = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in (gamma, mu_plus, mu_minus)))
-    return approx_loss(np.stack([gamma, -gamma], -1), np.stack([plus, minus], -1), d, L, noise_var)
-
-
 def eta_star(d: int, L: int, noise_var: float) -> float:
     """Theorem 1.2: eta* = 1/(1 + (1 + s2) d / L)."""
     return 1.0 / (1.0 + coupling(d, L, noise_var) * d)
@@ -182,20 +169,6 @@ def effective_rate(omega: ArrayLike, mu: ArrayLike) -> Array:
     """<mu, omega>, the step of the debiased GD that the heads make for small omega (2 gamma mu_gamma on the manifold), shape (...)."""
     omega, mu = heads(omega, mu)
     return np.sum(omega * mu, axis=-1)
-
-
-def in_theorem_space(omega: ArrayLike, rel: float = 1e-9, more_than: int = 1) -> Array:
-    """Whether omega lies in Theorem 1's space: one |omega| for all heads and min(|H+|, |H-|) > ``more_than``, shape (...).
-
-    As printed ``more_than`` is 1, which needs two positive and two negative heads and leaves out every model with H < 4.
-    ``more_than=0`` is the reading under which the two-head model is covered.
-    """
-    omega = np.asarray(omega, dtype=np.float64)
-    size = np.abs(omega)
-    top = size.max(axis=-1, keepdims=True)
-    same = np.all(size >= (1.0 - rel) * top, axis=-1) & (top[..., 0] > 0)
-    fewest = np.minimum(np.sum(omega > 0, axis=-1), np.sum(omega < 0, axis=-1))
-    return same & (fewest > more_than)
 
 
 def manifold_flow_gamma(time: ArrayLike, gamma0: float, d: int, L: int, noise_var: float) -> Array:

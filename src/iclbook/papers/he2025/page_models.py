@@ -15,15 +15,16 @@ from ...store import Results
 from ...tasks import LinearRegression
 from . import dynamics, loss, predictors
 
-#: Where the query of the first picture stands, and how many of the prompt's pairs are shown at first.
+#: Where the query of the first picture stands, and how many pairs of a prompt are shown at first.
 QUERY, SHOWN = 2.5, 20
+Head = dict[str, np.ndarray]
 #: Where the flow starts at first, its time, and the ranges of the sliders.
 START = {"heads": 2, "scale": 0.03, "gamma": 0.13, "draw": 0, "from": "random"}
 TIMES, SCALES, GAMMAS = (0.01, 1e4), (0.001, 0.6), (0.02, 0.6)
 DRAWS, MOST_HEADS = 8, 4
 
 
-def trained_heads(results: Results, group: str) -> list[dict[str, np.ndarray]]:
+def trained_heads(results: Results, group: str) -> list[Head]:
     """The heads of a group's first run at its last record, each with ``kq`` ``(D, d)``, the columns that meet a query, and ``ov`` ``(D,)``.
 
     Where some runs end with heads of one sign only, the first of the others is taken, if there is one.
@@ -36,12 +37,11 @@ def trained_heads(results: Results, group: str) -> list[dict[str, np.ndarray]]:
     return [{"kq": kq[run, h, :, :-1], "ov": ov[run, h]} for h in range(kq.shape[1])]
 
 
-def answers(heads: list[dict[str, np.ndarray]], tokens: np.ndarray, query: np.ndarray) -> np.ndarray:
+def answers(heads: list[Head], tokens: np.ndarray, query: np.ndarray, activation: str = "softmax") -> np.ndarray:
     """Predictions ``(B,)`` of heads for tokens ``(L, D)`` and queries ``(d, B)``, by the library's own :func:`iclbook.models.attention.attend`."""
-    kq = torch.from_numpy(np.stack([np.pad(h["kq"], ((0, 0), (0, 1))) for h in heads]))
-    ov = torch.from_numpy(np.stack([h["ov"] for h in heads]))[:, None]
+    kq, ov = (torch.from_numpy(np.stack([h[name] for h in heads]).astype(float)) for name in ("kq", "ov"))
     context = torch.from_numpy(np.repeat(tokens[..., None], query.shape[1], axis=-1))
-    return attend(kq, ov, context, torch.from_numpy(query))[0].numpy()
+    return attend(kq, ov[:, None], context, torch.from_numpy(query), activation)[0].numpy()
 
 
 def on_line(x: np.ndarray, d: int) -> np.ndarray:
@@ -49,22 +49,41 @@ def on_line(x: np.ndarray, d: int) -> np.ndarray:
     return np.concatenate([np.asarray(x)[..., None], np.zeros((*np.shape(x), d - 1))], axis=-1)
 
 
-def prompt(results: Results, task: LinearRegression, seed: int = 4) -> PageModel:
-    """One and two trained heads on a prompt along a line: pairs ``y = x + noise`` with normal x, as many as in training."""
-    rng = numpy_rng(seed)
-    x = rng.normal(size=task.L)
-    y = x + np.sqrt(task.noise_var) * rng.normal(size=task.L)
+def pairs_on_line(task: LinearRegression, n: int) -> np.ndarray:
+    """A prompt whose covariates lie on one line through the origin: pairs ``(x, y)`` with normal x and y = x + noise, ``(n, 2)``."""
+    x, noise = numpy_rng(4).normal(size=(2, n))
+    return np.stack([x, x + np.sqrt(task.noise_var) * noise], -1).round(3)
+
+
+def plot_answers(
+    ax: Axes, task: LinearRegression, pairs: np.ndarray, models: dict[str, list[Head]], activation: str = "softmax"
+) -> None:
+    """The answers of models to all queries on the line (the last one in ink), one gradient step with its best rate, and the pairs."""
+    grid, d = np.linspace(-4, 4, 161), task.d
+    tokens, queries = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1), on_line(grid, d)
+    for colour, (label, heads) in zip((style.COLOURS["dummy"], style.INK)[-len(models) :], models.items(), strict=True):
+        ax.plot(grid, answers(heads, tokens, queries.T, activation), color=colour, label=label)
+    eta = predictors.debiased_gd_best_eta(d, task.L, task.noise_var)
+    step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])
+    ax.plot(grid, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
+    ax.plot(*pairs.T, ".", color=style.INK, ms=4)
+    ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x")
+
+
+def prompt(results: Results, task: LinearRegression) -> PageModel:
+    """One and two trained heads on a prompt along a line, with as many pairs as in training."""
     heads = {str(h): trained_heads(results, f"h{h}") for h in (1, 2)}
     eta = predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var)
     data = {"d": task.d, "eta": eta, "noise": task.noise_var, "heads": heads}
-    data |= {"pairs": np.stack([x, y], -1).round(3), "shown": min(SHOWN, task.L), "query": QUERY}
+    data |= {"pairs": pairs_on_line(task, task.L), "shown": min(SHOWN, task.L), "query": QUERY}
 
     def still() -> Figure:
         pairs = data["pairs"][: data["shown"]]
         fig, axes = style.figure(2, height=2.9, sharey=True)
-        for ax, (count, model) in zip(axes, heads.items(), strict=True):
-            _answer(ax, model, pairs, eta, task.d)
-            ax.set(title={"1": "one head", "2": "two heads"}[count], xlabel="x")
+        for ax, name, model in zip(axes, ("one head", "two heads"), heads.values(), strict=True):
+            plot_answers(ax, task, pairs, {"answer": model})
+            _plot_weights(ax, task.d, pairs, model)
+            ax.set(title=name)
         axes[0].set_ylabel("y")
         axes[0].legend(fontsize=8, loc="upper left")
         return fig
@@ -80,21 +99,14 @@ def prompt(results: Results, task: LinearRegression, seed: int = 4) -> PageModel
     return PageModel("prompt", data, still, alt, title, description)
 
 
-def _answer(ax: Axes, heads: list[dict[str, np.ndarray]], pairs: np.ndarray, eta: float, d: int) -> None:
-    """The answers to all queries on the line, one gradient step, and the pairs with what the heads make of them at the query."""
-    grid = np.linspace(-4, 4, 161)
+def _plot_weights(ax: Axes, d: int, pairs: np.ndarray, heads: list[Head]) -> None:
+    """The query, and on every pair a disc: the weight with which its response enters the answer."""
     tokens = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1)
-    step = [predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], q) for q in on_line(grid, d)]
-    folded = np.stack([h["kq"] @ on_line(QUERY, d) for h in heads])  # (H, D)
-    weights = np.exp(tokens @ folded.T)
-    weights = (weights / weights.sum(0)) @ [h["ov"][d] for h in heads]  # (L,)
-    ax.plot(grid, step, color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
-    ax.plot(grid, answers(heads, tokens, on_line(grid, d).T), color=style.INK, label="answer")
+    looks = predictors.softmax(np.stack([tokens @ h["kq"] @ on_line(QUERY, d) for h in heads]))  # (H, L)
+    weights = [h["ov"][d] for h in heads] @ looks
     colours = [style.COLOURS["positive" if w > 0 else "negative"] for w in weights]
     ax.scatter(*pairs.T, s=60 * np.abs(weights) * len(pairs), c=colours, alpha=0.45, lw=0)
-    ax.plot(*pairs.T, ".", color=style.INK, ms=4)
     ax.axvline(QUERY, color=style.COLOURS["dummy"], lw=1, ls=":")
-    ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2))
 
 
 def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:

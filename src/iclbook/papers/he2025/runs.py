@@ -27,21 +27,6 @@ LENGTHS = tuple(range(10, 101, 5))
 EVAL_BATCH = 1024
 
 
-def _predict(
-    study: Study, name: str, circuits: dict[str, torch.Tensor], context: torch.Tensor, query: torch.Tensor
-) -> torch.Tensor:
-    """Predictions ``(N, B)`` of one run from its stored circuits."""
-    spec = next(group for group in study.groups if group.name == name)
-    model = spec.model(**dict(spec.kwargs))
-    if isinstance(model, ReducedAttention):
-        with torch.no_grad():
-            model.omega.copy_(circuits["omega"])
-            model.mu.copy_(circuits["mu"])
-            return model(context, query)
-    assert isinstance(model, Attention)
-    return attend(model.scale * circuits["kq"], circuits["ov"], context, query, model.activation)
-
-
 def squared_errors(
     study: Study, histories: dict[str, History], length: int, n_batches: int
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -51,15 +36,17 @@ def squared_errors(
         ``group -> (mean (R,), standard error (R,))``; linear attention divides by the length of the context it sees.
     """
     task = dataclasses.replace(study.data, L=length)
+    models = {group.name: group.model(**dict(group.kwargs)) for group in study.groups}
     g = generator(EVAL_SEED, EVAL_PURPOSE)
     sums = {name: np.zeros((2, h.loss.shape[1])) for name, h in histories.items()}
     normals = torch.empty(task.normals, EVAL_BATCH)
     for _ in range(n_batches):
         batch = task.batch(normals.normal_(generator=g))
         for name, history in histories.items():
+            model = models[name]
             for r in range(history.loss.shape[1]):
-                circuits = {k: torch.from_numpy(v[-1, r]) for k, v in history.circuits.items()}
-                yhat = _predict(study, name, circuits, batch.context, batch.query)
+                kq, ov = (torch.from_numpy(history.circuits[k][-1, r]) for k in ("kq", "ov"))
+                yhat = attend(model.scale * kq, ov, batch.context, batch.query, model.activation)
                 error = ((yhat - batch.target) ** 2).sum(0).double()
                 sums[name][:, r] += error.sum().item(), (error**2).sum().item()
     n = n_batches * EVAL_BATCH
@@ -82,9 +69,8 @@ def error_by_length(study: Study, histories: dict[str, History]) -> dict[str, np
     per_length = [squared_errors(study, histories, length, n_batches) for length in lengths]
     arrays: dict[str, np.ndarray] = {}
     for name in histories:
-        arrays[f"{name}/lengths"] = np.array(lengths)
-        arrays[f"{name}/error"] = np.stack([e[name][0] for e in per_length])
-        arrays[f"{name}/error_se"] = np.stack([e[name][1] for e in per_length])
+        mean, error = (np.stack(of) for of in zip(*(found[name] for found in per_length), strict=True))
+        arrays |= {f"{name}/lengths": np.array(lengths), f"{name}/error": mean, f"{name}/error_se": error}
     return arrays
 
 
@@ -121,12 +107,7 @@ def _seeds(n: int, rate: float = 1e-3) -> tuple[Run, ...]:
 
 
 def isotropic(
-    steps: int,
-    seeds: int,
-    heads: tuple[int, ...],
-    batch_size: int = 256,
-    rate: float = 1e-3,
-    affine_rate: float | None = None,
+    steps: int, seeds: int, heads: tuple[int, ...], batch_size: int = 256, rate: float = 1e-3, affine_rate: float = 1e-3
 ) -> Study:
     """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
 
@@ -139,8 +120,8 @@ def isotropic(
     groups = [_attention(f"h{h}", 5, h, runs if h < 8 else runs[:1]) for h in heads]
     groups += [_attention(f"code_h{h}", 5, h, runs, score_scale="code") for h in PAPER_HEADS]
     groups.append(_attention("linear", 5, 1, runs, activation="linear"))
-    rates = {"affine": affine_rate or rate}
-    groups += [_attention(name, 5, 2, _seeds(seeds, rates.get(name, rate)), activation=name) for name in ACTIVATIONS]
+    rates = dict.fromkeys(ACTIVATIONS, rate) | {"affine": affine_rate}
+    groups += [_attention(name, 5, 2, _seeds(seeds, own), activation=name) for name, own in rates.items()]
     return Study("he2025", "isotropic", LinearRegression(), tuple(groups), steps, batch_size, measure=error_by_length)
 
 
@@ -152,8 +133,8 @@ def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -
 
 
 def activations(name: str, steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
-    """Figure 4.2 with another constant C: ``activations_coded`` with the published code's score scale 1/sqrt(d+1), ``activations_small`` 1 + Cx with a smaller
-    C, so that the sum of its weights starts farther from its zero."""
+    """Figure 4.2 with another constant C: ``activations_coded`` with the published code's score scale 1/sqrt(d+1), ``activations_small`` 1 + Cx with
+    a smaller C, so that the sum of its weights starts farther from its zero."""
     if name == "activations_coded":
         of = {kind: {"activation": kind, "score_scale": "code"} for kind in ACTIVATIONS}
     else:

@@ -6,17 +6,14 @@ same prompts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...claims import load_ledger, printed
-from ...draw import numpy_rng
+from ...claims import load_ledger
 from ...drawing import style
 from ...models import Attention
 from ...random import INIT, generator
@@ -24,7 +21,9 @@ from ...sliders import PageModel
 from ...tasks import LinearRegression
 from ...training import Group, History, Run, Trainer, log_and_linear_steps
 from . import predictors, true_loss
+from .figure_2_1 import paper_limits
 from .loss import manifold_mu
+from .page_models import QUERY, SHOWN, Head, pairs_on_line, plot_answers
 
 #: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
 BEGIN = {
@@ -52,8 +51,6 @@ ACTIVATIONS = {
     "affine": "1 + Cx",
 }
 SCALES = {"printed": "none", "coded": "code"}
-#: Points of the prompt, and where its query stands.
-SHOWN, QUERY = 20, 2.5
 #: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
 TRIES = (
     ("pair", "Two heads", {}, "Both heads begin on one side and act as one. Then one of them changes its side, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
@@ -81,18 +78,28 @@ def course(task: LinearRegression, settings: Mapping[str, Any], steps: int = STE
     return trainer(task, settings, steps, log_and_linear_steps(steps)).train(progress=False)["page"]
 
 
-def omega_mu(history: History, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def score_scale(task: LinearRegression, settings: Mapping[str, Any]) -> float:
+    """The model's factor on its scores."""
+    return Attention(task.d, 1, score_scale=SCALES[settings["scores"]]).scale
+
+
+def omega_mu(history: History, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """omega, the mean of KQ's diagonal with the score scale, and mu, the last entry of OV: ``(T, H)`` each, of the first run."""
     kq, ov = history.circuits["kq"][:, 0], history.circuits["ov"][:, 0, :, 0]  # (T, H, D, D), (T, H, D)
     return scale * np.diagonal(kq, axis1=-2, axis2=-1)[..., :-1].mean(-1), ov[..., -1]
 
 
+def heads_at(history: History, t: int, scale: float) -> list[Head]:
+    """Each head at a record of the first run: KQ's columns that meet a query with the score scale, ``(D, d)``, and last row of OV, ``(D,)``."""
+    kq, ov = scale * history.circuits["kq"][t, 0, ..., :-1], history.circuits["ov"][t, 0, :, 0]
+    return [{"kq": a, "ov": b} for a, b in zip(kq, ov, strict=True)]
+
+
 def film(history: History, scale: float) -> list[dict[str, Any]]:
-    """Frames of a run for browsers that cannot train: step, loss, and each head's KQ with the score scale, ``(D, d)``, and last row of OV, ``(D,)``."""
+    """Frames of a run for browsers that cannot train: step, loss and heads."""
     frames = []
     for t in np.unique(np.linspace(0, len(history.steps) - 1, FRAMES).round().astype(int)):
-        kq, ov = scale * history.circuits["kq"][t, 0, ..., :-1], history.circuits["ov"][t, 0, :, 0]
-        heads = [{"kq": a.round(4), "ov": b.round(3)} for a, b in zip(kq, ov, strict=True)]
+        heads = [{"kq": h["kq"].round(4), "ov": h["ov"].round(3)} for h in heads_at(history, t, scale)]
         loss = round(float(np.nan_to_num(history.loss[t, 0])), 4)  # before the first step there is none
         frames.append({"step": history.steps[t], "loss": loss, "heads": heads})
     return frames
@@ -111,13 +118,6 @@ def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
     return [{"name": name, "loss": loss} for name, loss in every.items()]
 
 
-def pairs_on_a_line(task: LinearRegression, seed: int = 4) -> np.ndarray:
-    """A prompt whose covariates lie on one line through the origin: pairs ``(x, y)`` with y = x + noise, ``(SHOWN, 2)``."""
-    rng = numpy_rng(seed)
-    x = rng.normal(size=SHOWN)
-    return np.stack([x, x + math.sqrt(task.noise_var) * rng.normal(size=SHOWN)], -1).round(3)
-
-
 def train_in_page(task: LinearRegression, history: History | None = None) -> PageModel:
     """The panel in which a reader trains the paper's model.
 
@@ -125,7 +125,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         task: the paper's.
         history: the run of :data:`BEGIN`, which the still picture shows; trained here if it is not given.
     """
-    layout, paper = task.layout(), printed("he2025")
+    layout, (omega, mu) = task.layout(), paper_limits()
     history = course(task, {}) if history is None else history
     anchors = {claim.id: claim.anchor for claim in load_ledger("he2025").claims}
     one_head = loss_levels(task)[0]["loss"]
@@ -139,7 +139,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "begin": BEGIN,
         "limits": LIMITS,
         "batches": BATCHES,
-        "scores": {key: Attention(task.d, 1, score_scale=scale).scale for key, scale in SCALES.items()},
+        "scores": {scores: score_scale(task, {"scores": scores}) for scores in SCALES},
         # in the order of native/page/page.c
         "activations": [
             {"name": name, "text": ACTIVATIONS[name]} for name in ("softmax", "affine", "square", "tanh", "linear")
@@ -147,12 +147,12 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         # of torch's generator, which draws the initial parameters: its first word
         "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
         "levels": loss_levels(task),
-        "paper": {"omega": paper["fig2.8/gamma"], "mu": paper["fig2.8/mu"]},
+        "paper": {"omega": omega, "mu": mu},
         "manifold": np.stack([gammas, manifold_mu(gammas, task.d, task.L, task.noise_var)], -1).round(4),
-        "pairs": pairs_on_a_line(task),
+        "pairs": pairs_on_line(task, SHOWN),
         "query": QUERY,
         "most": MOST,
-        "film": film(history, Attention(task.d, 1, score_scale=SCALES[BEGIN["scores"]]).scale),
+        "film": film(history, score_scale(task, BEGIN)),
         "tries": [
             {
                 "key": key,
@@ -180,23 +180,20 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
 
 def figure(task: LinearRegression, history: History, settings: Mapping[str, Any] = BEGIN) -> Figure:
     """A run so far: its answers to a prompt, its loss beside the closed forms, omega and mu of each head beside the paper's values."""
-    attention = Attention(task.d, 1, activation=settings["activation"], score_scale=SCALES[settings["scores"]])
-    omega, mu = omega_mu(history, attention.scale)
-    paper = printed("he2025")
+    scale = score_scale(task, settings)
     fig, axes = style.figure(2, 2, height=5.0)
     prompt, loss, *heads = axes.ravel()
-    _answers(prompt, task, history, attention)
-    for ax in (loss, *heads):
-        ax.set_xscale("log")
+    courses = {name: heads_at(history, at, scale) for name, at in (("before training", 0), ("answer", -1))}
+    plot_answers(prompt, task, pairs_on_line(task, SHOWN), courses, settings["activation"])
+    prompt.set_ylabel("y")
+    prompt.legend(fontsize=7, loc="upper left")
     for level in loss_levels(task):
         loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
         loss.text(11, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=7)
     after = history.steps > 0
     steps = history.steps[after]
     loss.plot(steps, history.loss[after, 0], color=style.INK)
-    for ax, values, level, name in zip(
-        heads, (omega, mu), (paper["fig2.8/gamma"], paper["fig2.8/mu"]), "ωμ", strict=True
-    ):
+    for ax, values, level, name in zip(heads, omega_mu(history, scale), paper_limits(), "ωμ", strict=True):
         for sign in (1, -1):
             style.paper_line(ax, sign * level, label="paper" if sign > 0 else None)
         for h, values_of_head in enumerate(values[after].T):
@@ -204,32 +201,6 @@ def figure(task: LinearRegression, history: History, settings: Mapping[str, Any]
         ax.set(ylabel=name)
     heads[0].legend(fontsize=7, loc="lower left")
     for ax in (loss, *heads):
-        ax.set(xlabel="step", xlim=(10, max(1000, history.steps[-1])))
+        ax.set(xscale="log", xlabel="step", xlim=(10, max(1000, history.steps[-1])))
     loss.set(ylabel="loss", ylim=(0, 1.3))
     return fig
-
-
-def _answers(ax: Axes, task: LinearRegression, history: History, attention: Attention) -> None:
-    """The answers to all queries on the line at the start and now, and one gradient step."""
-    import torch
-
-    from ...models import attend
-
-    x = np.linspace(-4, 4, 161)
-    pairs, d = pairs_on_a_line(task), task.d
-    tokens = np.zeros((len(pairs), d + 1))
-    tokens[:, 0], tokens[:, d] = pairs.T
-    queries = np.zeros((d, len(x)))
-    queries[0] = x
-    context = torch.from_numpy(np.repeat(tokens[..., None], len(x), axis=-1))
-    looks = ({"color": style.COLOURS["dummy"], "label": "before training"}, {"color": style.INK, "label": "answer"})
-    for at, look in zip((0, -1), looks, strict=True):
-        kq, ov = (torch.from_numpy(history.circuits[name][at, 0].astype(float)) for name in ("kq", "ov"))
-        answers = attend(attention.scale * kq, ov, context, torch.from_numpy(queries), attention.activation)
-        ax.plot(x, answers[0].numpy(), **look)
-    eta = predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var)
-    step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries.T[:, None])
-    ax.plot(x, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
-    ax.plot(*pairs.T, ".", color=style.INK, ms=4)
-    ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x", ylabel="y")
-    ax.legend(fontsize=7, loc="upper left")

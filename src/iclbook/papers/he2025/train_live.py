@@ -9,14 +9,13 @@ from typing import Any
 import ipywidgets as w
 import numpy as np
 from IPython.display import display
-from matplotlib.figure import Figure
 
-from ...models import Attention
 from ...sliders import PageModel, show_model
 from ...sliders.panel import draw, lay_out, picture, picture_html, png_of, text
 from ...tasks import LinearRegression
 from ...training import History
 from . import train_in_page as page
+from .circuits import effective_pair
 
 #: A picture at each of these steps; then every so many.
 MARKS = tuple(sorted({*np.geomspace(20, 20_000, 35).astype(int).tolist(), *range(20_000, page.MOST + 1, 5_000)}))
@@ -36,25 +35,21 @@ class TrainingPanel(w.VBox):
         self.settings: dict[str, Any] = dict(page.BEGIN)
         self._playing: asyncio.Task | None = None
         self._quiet = False
-        self.train_button, self.again = (
-            w.Button(description="Train", button_style="primary"),
-            w.Button(description="Start again"),
-        )
+        self.train_button = w.Button(description="Train", button_style="primary")
+        self.again = w.Button(description="Start again")
         self.says = text("", "iclbook-description")
         self.controls = _controls(self.settings)
         self.tries = w.ToggleButtons(options=[name for _, name, *_ in page.TRIES], description="Try:")
         self.about = text(page.TRIES[0][3], "iclbook-description")
         self.trainer = page.trainer(task, self.settings, page.MOST, MARKS)
-        self.picture = picture(self._frame(), self._alt())
+        self.picture = picture(*self._drawn())
         for name, control in self.controls.items():
             control.observe(lambda change, name=name: self._set({name: change["new"]}), names="value")
         self.tries.observe(lambda change: self._try(change["new"]), names="value")
         self.train_button.on_click(lambda _: self.pause() if self._playing else self.play())
         self.again.on_click(lambda _: self._set({}))
-        buttons = w.HBox([self.train_button, self.again])
-        self.children = lay_out(
-            [buttons, self.tries, self.about, *self.controls.values()], [self.says, self.picture], title, description
-        )
+        controls = [w.HBox([self.train_button, self.again]), self.tries, self.about, *self.controls.values()]
+        self.children = lay_out(controls, [self.says, self.picture], title, description)
         self.add_class("iclbook-sliders")
 
     # -- the run ------------------------------------------------------------------------------------------------------
@@ -116,42 +111,36 @@ class TrainingPanel(w.VBox):
             self.trainer.train(progress=False, until=0)
         return self.trainer.history()["page"]
 
-    def _frame(self):
-        return draw(self._figure, {}, small=False)
+    def _course(self) -> tuple[np.ndarray, np.ndarray]:
+        """omega and mu of the run so far."""
+        return page.omega_mu(self.history(), page.score_scale(self.task, self.settings))
 
-    def _figure(self) -> Figure:
-        return page.figure(self.task, self.history(), self.settings)
-
-    def _alt(self) -> str:
-        omega, mu = page.omega_mu(self.history(), self._scale())
-        return (
-            f"Step {self.trainer.done:,}: omega {np.round(omega[-1], 2).tolist()}, mu {np.round(mu[-1], 2).tolist()}."
-        )
-
-    def _scale(self) -> float:
-        return Attention(self.task.d, 1, score_scale=page.SCALES[self.settings["scores"]]).scale
+    def _drawn(self) -> tuple[Frame, str]:
+        """The figure and what it shows, in words."""
+        omega, mu = (np.round(of[-1], 2).tolist() for of in self._course())
+        values = {"task": self.task, "history": self.history(), "settings": self.settings}
+        return draw(page.figure, values, small=False), f"Step {self.trainer.done:,}: omega {omega}, mu {mu}."
 
     def _redraw(self) -> None:
-        self.picture.value = picture_html(self._frame(), self._alt())
-        history = self.history()
-        omega, mu = page.omega_mu(history, self._scale())
-        gamma = np.abs(omega[-1] * mu[-1]).sum() / np.abs(mu[-1]).sum()
-        self.says.value = f"Step {self.trainer.done:,}: loss {history.loss[-1, 0]:.3f}, γ {gamma:.3f}, sum of positive μ {np.maximum(mu[-1], 0).sum():.2f}"
+        self.picture.value = picture_html(*self._drawn())
+        omega, mu = (of[-1] for of in self._course())
+        gamma, loss, positive = effective_pair(omega, mu)[0], self.history().loss[-1, 0], np.maximum(mu, 0).sum()
+        self.says.value = (
+            f"Step {self.trainer.done:,}: loss {loss:.3f}, γ {gamma:.3f}, sum of positive μ {positive:.2f}"
+        )
 
 
 def _controls(settings: dict[str, Any]) -> dict[str, w.Widget]:
-    look = {
-        "style": {"description_width": "8rem"},
-        "layout": w.Layout(width="100%", max_width="700px"),
-        "continuous_update": False,
-    }
-    plain = {k: v for k, v in look.items() if k != "continuous_update"}
+    plain = {"style": {"description_width": "8rem"}, "layout": w.Layout(width="100%", max_width="700px")}
+    look = {**plain, "continuous_update": False}
 
     def log(name: str, label: str) -> w.FloatLogSlider:
         low, high = np.log10(page.LIMITS[name])
-        return w.FloatLogSlider(
-            settings[name], base=10, min=low, max=high, step=0.01, readout_format=".2g", description=label, **look
-        )
+        ends = {"base": 10, "min": low, "max": high, "step": 0.01, "readout_format": ".2g"}
+        return w.FloatLogSlider(settings[name], description=label, **ends, **look)
+
+    def choice(name: str, options: dict[str, str]) -> w.Dropdown:
+        return w.Dropdown(options=options, value=settings[name], description=name, **plain)
 
     return {
         "heads": w.IntSlider(settings["heads"], *page.LIMITS["heads"], description="heads", **look),
@@ -159,32 +148,14 @@ def _controls(settings: dict[str, Any]) -> dict[str, w.Widget]:
         "scale": log("scale", "initial scale"),
         "batch": w.SelectionSlider(options=page.BATCHES, value=settings["batch"], description="prompts a step", **look),
         "seed": w.IntSlider(settings["seed"], 0, page.SEEDS - 1, description="seed", **look),
-        "scores": w.Dropdown(
-            options={"as printed": "printed", "as coded": "coded"},
-            value=settings["scores"],
-            description="scores",
-            **plain,
-        ),
-        "activation": w.Dropdown(
-            options={text: name for name, text in page.ACTIVATIONS.items()},
-            value=settings["activation"],
-            description="activation",
-            **plain,
-        ),
+        "scores": choice("scores", {"as printed": "printed", "as coded": "coded"}),
+        "activation": choice("activation", {text: name for name, text in page.ACTIVATIONS.items()}),
     }
 
 
 def show_training(model: PageModel, task: LinearRegression) -> None:
-    """Show the panel: where a kernel answers the reader, the library trains; in a page, the page itself.
-
-    Args:
-        model: of :func:`.train_in_page.train_in_page`.
-        task: what is trained on.
-    """
+    """Show the panel of :func:`.train_in_page.train_in_page`: where a kernel answers the reader, the library trains; in a page, the page itself."""
     if os.environ.get("ICLBOOK_HEADLESS") == "1":
         return show_model(model)
-    display(
-        TrainingPanel(
-            task, model.title, "The library trains here, by iclbook.training. Every control begins a new run."
-        )
-    )
+    description = "The library trains here, by iclbook.training. Every control begins a new run."
+    display(TrainingPanel(task, model.title, description))

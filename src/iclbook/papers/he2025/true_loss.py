@@ -12,7 +12,7 @@ The trapezoidal rule in g, log s and log t converges geometrically; the tests co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, roots_legendre
 from scipy.stats import chi
 
-from .loss import Array, Optimum, coupling, heads
+from .loss import Array, Optimum, heads
 
 #: Nodes of g ~ N(0, 1): beyond 9 the mass is 1e-18, and the step makes the trapezoidal rule exact to rounding.
 _G = np.arange(-60, 61) * 0.15
@@ -31,47 +31,31 @@ _G_WEIGHTS = np.exp(-0.5 * _G**2) / np.exp(-0.5 * _G**2).sum()
 _LOG_STEP = 0.32
 #: Integrand values below exp(-_TAIL) of the scale are dropped.
 _TAIL = 33.0
+#: Gauss-Legendre nodes of r.
+_RADII = 40
 #: Nodes between exp(-_TAIL) of the scale and about half of that in the logarithm, where integrands are powers of s.
 _SUMMED = 45
 
 
-@dataclass(frozen=True)
-class Quadratic:
-    """loss(mu) = 1 + s2 - 2 mu.linear + mu^T matrix mu at fixed omega; ``linear`` (H,), ``matrix`` (H, H)."""
-
-    linear: Array
-    matrix: Array
-    noise_var: float
-
-    def loss(self, mu: ArrayLike) -> float:
-        """The loss at ``mu`` (H,)."""
-        mu = np.asarray(mu, dtype=np.float64)
-        return float(1.0 + self.noise_var - 2.0 * mu @ self.linear + mu @ self.matrix @ mu)
-
-    def best_mu(self) -> Array:
-        """The minimising mu (H,); the least-norm one when heads coincide."""
-        return np.linalg.lstsq(self.matrix, self.linear, rcond=None)[0]
-
-
 @lru_cache(maxsize=64)
-def _radius_nodes(d: int, n: int) -> tuple[Array, Array]:
-    """Nodes and weights (n,) of r ~ chi_d: Gauss-Legendre over all but 2e-17 of the mass."""
+def _radius_nodes(d: int) -> tuple[Array, Array]:
+    """Nodes and weights of r ~ chi_d: Gauss-Legendre over all but 2e-17 of the mass, without those of a weight below 1e-18."""
     low, high = chi.ppf(1e-17, d) if d > 1 else 0.0, chi.isf(1e-17, d)
-    nodes, weights = roots_legendre(n)
+    nodes, weights = roots_legendre(_RADII)
     r = low + (high - low) * (nodes + 1.0) / 2.0
     log_density = (d - 1) * np.log(r) - r**2 / 2.0 - (d / 2.0 - 1.0) * np.log(2.0) - gammaln(d / 2.0)
     weights = weights * np.exp(log_density)
-    return r, weights / weights.sum()
+    weights /= weights.sum()
+    return r[weights >= 1e-18], weights[weights >= 1e-18]
 
 
-def _log_nodes(a: Array, L: int, query: Array) -> list[Array]:
-    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands, the query being a key of score at most ``query (n,)``, or
-    no key (minus infinity).
+def _log_nodes(a: Array, L: int) -> list[Array]:
+    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands.
 
     They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
     the measure itself.
     """
-    growth = np.maximum(np.minimum(a**2, 9.0 * a), query)
+    growth = np.minimum(a**2, 9.0 * a)
     low = -np.log(L) - growth - _TAIL
     least = max(L - 2, 1)
 
@@ -97,21 +81,17 @@ def _measure(s: Array, power: int) -> Array:
 
 
 class _Head(NamedTuple):
-    """One head with signed score scale ``a`` at a fixed r: nodes ``s (S,)``, ``decay (S, G)`` = exp(-s exp(a g)), ``tilt (G,)`` = exp(a g), and the factor
-    ``extra (S,)`` of the query among the keys, 1 without it."""
+    """One head with signed score scale ``a`` at a fixed r: nodes ``s (S,)``, ``decay (S, G)`` = exp(-s exp(a g)) and ``tilt (G,)`` = exp(a g)."""
 
     a: float
     s: Array
     decay: Array
     tilt: Array
-    extra: Array | float
 
 
-def _head(a: float, log_s: Array, r: float, query_key: bool) -> _Head:
-    s, tilt = np.exp(log_s), np.exp(a * _G)
+def _head(a: float, log_s: Array) -> _Head:
     decay = np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G, 700.0)))
-    extra = np.exp(-np.exp(np.minimum(log_s + a * r, 700.0))) if query_key else 1.0
-    return _Head(a, s, decay, tilt, extra)
+    return _Head(a, np.exp(log_s), decay, np.exp(a * _G))
 
 
 def _power(base: Array, n: int) -> Array | float:
@@ -124,12 +104,12 @@ def _power(base: Array, n: int) -> Array | float:
 
 
 def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
-    """E[m], E[m^2] and E[C] of one head at a fixed r; with -a for a, the first changes its sign where the query is no key."""
+    """E[m], E[m^2] and E[C] of one head at a fixed r."""
     s, tilt = head.s, head.tilt
     weights = np.stack([_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2])
     base, first, square, second = (head.decay @ weights.T).T  # each (S,)
-    power = _power(base, L - 1) * head.extra
-    pairs = L * (L - 1) * first**2 * _power(base, L - 2) * head.extra if L > 1 else 0.0
+    power = _power(base, L - 1)
+    pairs = L * (L - 1) * first**2 * _power(base, L - 2) if L > 1 else 0.0
     once, twice = _measure(s, 1), _measure(s, 2)  # ds = s dlog s
     return L * (first * power) @ once, (L * second * power + pairs) @ twice, L * (square * power) @ twice
 
@@ -141,7 +121,7 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
     """
     left, right = _G_WEIGHTS * one.decay, two.decay.T  # (S, G), (G, T)
     base = left @ right  # (S, T)
-    power = (_measure(one.s, 1) * one.extra)[:, None] * (_measure(two.s, 1) * two.extra)
+    power = _measure(one.s, 1)[:, None] * _measure(two.s, 1)
     pairs = 0.0
     if L > 1:
         power = _power(base, L - 2) * power
@@ -154,55 +134,39 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
     return L * float(own @ _G**2) + pairs, L * float(own.sum())
 
 
-def exact_quadratic(
-    omega: ArrayLike, d: int, L: int, noise_var: float, query_key: bool = False, nodes: int = 40
-) -> Quadratic:
-    """The true loss as a quadratic form in mu at fixed ``omega`` (H,).
-
-    Args:
-        query_key: the query token (x_q, 0) is one more key, as in the paper's masked attention over Z_ebd.
-        nodes: Gauss-Legendre nodes in r.
-    """
-    omega, _ = heads(omega, omega)
-    coupling(d, L, noise_var)  # checks the ranges
-    n = omega.shape[0]
-    radius, weights = _radius_nodes(d, nodes)
-    radius, weights = radius[weights >= 1e-18], weights[weights >= 1e-18]
-    own = radius[:, None] ** 2 * np.abs(omega) if query_key else np.full((len(radius), n), -np.inf)
-    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L, own.ravel())
+def exact_quadratic(omega: Array, d: int, L: int, noise_var: float) -> tuple[Array, Array]:
+    """A ``(H,)`` and B ``(H, H)`` of the true loss 1 + s2 - 2 mu.A + mu^T B mu at fixed ``omega`` (H,)."""
+    n = len(omega)
+    radius, weights = _radius_nodes(d)
+    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L)
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
     for i, (r, weight) in enumerate(zip(radius, weights, strict=True)):
         known: list[_Head] = []
         for h in range(n):
-            head = _head(omega[h] * r, log_nodes[i * n + h], r, query_key)
+            head = _head(omega[h] * r, log_nodes[i * n + h])
             mean, square, overlap = _one_head(head, L)
             linear[h] += weight * r * mean / d
             matrix[h, h] += weight * (square / d + kappa * overlap)
             for k, other in enumerate(known):
-                if omega[h] == omega[k]:
-                    product, cross = square, overlap
-                else:
-                    product, cross = _two_heads(head, other, L)
+                product, cross = (square, overlap) if omega[h] == omega[k] else _two_heads(head, other, L)
                 matrix[h, k] += weight * (product / d + kappa * cross)
                 matrix[k, h] = matrix[h, k]
             known.append(head)
-    return Quadratic(linear, matrix, noise_var)
+    return linear, matrix
 
 
-def exact_loss(
-    omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float, query_key: bool = False, nodes: int = 40
-) -> Array:
+def exact_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> Array:
     """True population loss E[(y_q - yhat)^2] of the reduced model, shape (...); deterministic, about 1e-9 accurate.
 
     One quadrature per run: a tenth of a second for two heads. The target carries the noise, so the floor is sigma^2.
     """
     omega, mu = heads(omega, mu)
-    flat_omega, flat_mu = omega.reshape(-1, omega.shape[-1]), mu.reshape(-1, mu.shape[-1])
-    losses = [
-        exact_quadratic(o, d, L, noise_var, query_key, nodes).loss(m) for o, m in zip(flat_omega, flat_mu, strict=True)
-    ]
-    return np.array(losses).reshape(omega.shape[:-1])
+    losses = np.empty(omega.shape[:-1])
+    for at in np.ndindex(losses.shape):
+        linear, matrix = exact_quadratic(omega[at], d, L, noise_var)
+        losses[at] = 1.0 + noise_var - 2.0 * mu[at] @ linear + mu[at] @ matrix @ mu[at]
+    return losses
 
 
 # -- minimisers -------------------------------------------------------------------------------------------------------
@@ -210,21 +174,31 @@ def exact_loss(
 
 def single_head_profile(omega: float, d: int, L: int, noise_var: float) -> Optimum:
     """The best mu of one head at fixed omega, and the true loss there."""
-    form = exact_quadratic([omega], d, L, noise_var)
-    mu = form.best_mu()
-    return Optimum(omega, float(mu[0]), form.loss(mu))
+    linear, matrix = exact_quadratic(np.array([omega]), d, L, noise_var)
+    mu = linear / matrix[0]
+    return Optimum(omega, float(mu[0]), float(1.0 + noise_var - 2.0 * mu @ linear + mu @ matrix @ mu))
+
+
+def pair_exact(gamma: float, d: int, L: int, noise_var: float) -> Optimum:
+    """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss.
+
+    Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is :func:`.predictors.debiased_gd_error`.
+    """
+    form, sign = exact_quadratic(np.array([gamma, -gamma]), d, L, noise_var), np.array([1.0, -1.0])
+    linear, square = float(sign @ form[0]), float(sign @ form[1] @ sign)
+    mu = linear / square
+    return Optimum(gamma, mu, 1.0 + noise_var - linear * mu)
+
+
+def _lowest(at: Callable[[float], Optimum], low: float, high: float, within: float) -> Optimum:
+    found = minimize_scalar(lambda x: at(x).loss, bounds=(low, high), method="bounded", options={"xatol": within})
+    return at(float(found.x))
 
 
 @lru_cache(maxsize=64)
 def single_head_exact(d: int, L: int, noise_var: float) -> Optimum:
     """One head, true loss: numeric minimiser over omega in (0, 3/sqrt(d)), to about 1e-6 in omega."""
-    found = minimize_scalar(
-        lambda omega: single_head_profile(omega, d, L, noise_var).loss,
-        bounds=(0.02 / np.sqrt(d), 3.0 / np.sqrt(d)),
-        method="bounded",
-        options={"xatol": 1e-7},
-    )
-    return single_head_profile(float(found.x), d, L, noise_var)
+    return _lowest(lambda omega: single_head_profile(omega, d, L, noise_var), 0.02 / np.sqrt(d), 3.0 / np.sqrt(d), 1e-7)
 
 
 def single_head_many_examples(d: int, noise_var: float) -> float:
@@ -242,29 +216,7 @@ def single_head_many_examples(d: int, noise_var: float) -> float:
     return float(np.sqrt(brentq(slope, 1e-12, 0.5 * (1.0 - 1e-9))))
 
 
-def pair_exact(gamma: float, d: int, L: int, noise_var: float) -> Optimum:
-    """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss.
-
-    Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is `debiased_gd_error` of risk.
-    """
-    form = exact_quadratic([gamma, -gamma], d, L, noise_var)
-    sign = np.array([1.0, -1.0])
-    linear, square = float(sign @ form.linear), float(sign @ form.matrix @ sign)
-    mu = linear / square
-    return Optimum(gamma, mu, 1.0 + noise_var - linear * mu)
-
-
-def pair_loss_exact(gamma: float, mu: float, d: int, L: int, noise_var: float) -> float:
-    """True loss of the pair (gamma, -gamma), (mu, -mu)."""
-    return exact_quadratic([gamma, -gamma], d, L, noise_var).loss([mu, -mu])
-
-
-def pair_optimum_exact(d: int, L: int, noise_var: float, bounds: tuple[float, float] = (2e-3, 1.0)) -> Optimum:
-    """The gamma that minimises the true loss of the pair with its best mu; an end of ``bounds`` means there is none inside."""
-    found = minimize_scalar(
-        lambda log_gamma: pair_exact(float(np.exp(log_gamma)), d, L, noise_var).loss,
-        bounds=(np.log(bounds[0]), np.log(bounds[1])),
-        method="bounded",
-        options={"xatol": 1e-4},  # the loss is flat here: 1e-4 in log gamma is 1e-9 of it
-    )
-    return pair_exact(float(np.exp(found.x)), d, L, noise_var)
+def pair_optimum_exact(d: int, L: int, noise_var: float) -> Optimum:
+    """The gamma between 0.002 and 1 that minimises the true loss of the pair with its best mu; an end means there is none inside."""
+    # the loss is flat here: 1e-4 in log gamma is 1e-9 of it
+    return _lowest(lambda log: pair_exact(float(np.exp(log)), d, L, noise_var), np.log(2e-3), 0.0, 1e-4)
