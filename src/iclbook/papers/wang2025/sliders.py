@@ -20,7 +20,7 @@ from ...store import Results
 from ...tasks.categorical import Quadrants
 from .contexts import sample_contexts, stopped_parameters
 from .descent import functional_descent
-from .figures_8_9 import GRID, grid, over_square
+from .figures_8_9 import GRID, grid, over_points, over_square
 
 TASK = Quadrants()
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
@@ -152,9 +152,7 @@ def repeated(parameters: dict[str, np.ndarray], blocks: int, factor: float = 1.0
 
 def probabilities(model: FunctionalGD, points: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Probabilities ``(P, C)`` at places ``(P, 2)`` for labelled points ``(N, 3)`` with rows x, y, label."""
-    tokens = torch.from_numpy(points)[..., None].expand(-1, -1, len(places))
-    with torch.no_grad():
-        return torch.softmax(model(tokens, torch.from_numpy(places.T.copy())), dim=0).numpy().T
+    return over_points(model, torch.from_numpy(points), torch.from_numpy(places)).numpy().T
 
 
 def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:
