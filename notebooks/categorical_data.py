@@ -362,7 +362,7 @@ style.show(
         get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
     ),
 )
-record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
+record.all(figures_3_5.figure_5(deep, sweep))
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained

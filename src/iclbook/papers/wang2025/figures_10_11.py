@@ -206,7 +206,7 @@ def gauge(one: Learned, task: Quadrants) -> dict[str, Any]:
     g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
     batch = sample_contexts(task, 64, 22)
     context, query = batch.context.double(), batch.query.double()
-    model, turned = (model_of_run("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()}) for _ in range(2))
+    model, turned = (model_of_run("softmax", {n: p[0] for n, p in one.matrices.items()}) for _ in range(2))
     before = model(context, query)
     d, w = task.d, task.width
     turned.embed.copy_(torch.linalg.inv(g).T @ model.embed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,15 +29,15 @@ NAMES = {"rbf": "RBF", "softmax": "softmax", "laplacian": "Laplacian", "exponent
 CURVED = tuple(k for k in KERNELS if k != "linear")
 #: Starts "overlap" where their accuracies lie within this.
 OVERLAP = 0.031
-#: Kinds of model -> study groups.
-KINDS = {"GD": "gd", "TF": "tf"}
+#: Kinds of model, which are groups of each study.
+KINDS = ("gd", "tf")
 
 
-def trained(get: Get, kernel: str, kind: str, task: Quadrants) -> Iterator[FunctionalGD | TrainedStep]:
-    """The trained model of each start, float64, at its best validation record."""
-    stored = stopped_parameters(get(f"square_{kernel}"), KINDS[kind])
-    for r in range(len(stored["embed"])):
-        yield model_of_run(kind, kernel, task, {name: values[r] for name, values in stored.items()})
+def trained(get: Get, kernel: str, kind: str) -> list[FunctionalGD | TrainedStep]:
+    """The trained model of each start at its best validation record."""
+    stored = stopped_parameters(get(f"square_{kernel}"), kind)
+    starts = range(len(stored["embed"]))
+    return [model_of_run(kernel, {name: values[r] for name, values in stored.items()}) for r in starts]
 
 
 @torch.no_grad()
@@ -47,9 +47,7 @@ def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str]
     batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
     context, query = batch.context.double(), batch.query.double()
     found = {
-        (kind, kernel): np.stack(
-            [torch.softmax(m(context, query), 0).numpy() for m in trained(get, kernel, kind, task)]
-        )
+        (kind, kernel): np.stack([torch.softmax(m(context, query), 0).numpy() for m in trained(get, kernel, kind)])
         for kernel in KERNELS
         for kind in KINDS
     }
@@ -58,7 +56,7 @@ def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str]
 
 def near(get: Get) -> np.ndarray:
     """``(R,)``: which starts of Trained TF with linear attention end within :data:`OVERLAP` of GD's mean accuracy; the others stay on a plateau."""
-    gd, tf = (stopped(get("square_linear").group(kind), "accuracy_test") for kind in KINDS.values())
+    gd, tf = (stopped(get("square_linear").group(kind), "accuracy_test") for kind in KINDS)
     return np.abs(tf - gd.mean()) <= OVERLAP
 
 
@@ -71,18 +69,18 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
     nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
     runs = {key: each.mean(1) for key, each in hits.items()}
-    least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["GD", k].mean())
-    exponential, linear = hits["GD", "exponential"], hits["GD", "linear"]
+    least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["gd", k].mean())
+    exponential, linear = hits["gd", "exponential"], hits["gd", "linear"]
     left = near(get)
     compared = left if left.sum() > 1 else np.ones_like(left)  # all starts where too few end near GD
-    gd, tf = nll["GD", "linear"], nll["TF", "linear"]
+    gd, tf = nll["gd", "linear"], nll["tf", "linear"]
     values: dict[str, Any] = {
-        "fig8/gd": [float(runs["GD", k].mean()) for k in CURVED],
-        "fig8/tf": [float(runs["TF", k].mean()) for k in CURVED],
+        "fig8/gd": [float(runs["gd", k].mean()) for k in CURVED],
+        "fig8/tf": [float(runs["tf", k].mean()) for k in CURVED],
         "fig8/linear": float(linear.mean()),
-        "fig8/linear_tf": float(runs["TF", "linear"].mean()),
+        "fig8/linear_tf": float(runs["tf", "linear"].mean()),
         "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in KINDS)),
-        "fig8/exponential_behind": difference(hits["GD", least], exponential),
+        "fig8/exponential_behind": difference(hits["gd", least], exponential),
         "fig8/linear_behind": difference(exponential, linear),
         "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
         "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
@@ -91,9 +89,9 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
         "fig8/seeds": len(linear),
     }
     for name, score in (("", hits), ("nll_", nll)):
-        gaps = [abs(difference(score["GD", k], score["TF", k])) for k in CURVED]
+        gaps = [abs(difference(score["gd", k], score["tf", k])) for k in CURVED]
         values[f"fig8/{name}gaps"] = Estimate([g.value for g in gaps], [g.error for g in gaps])
-        values[f"fig8/control_{name}gap"] = abs(difference(score["GD", "linear"], score["TF", "softmax"])).value
+        values[f"fig8/control_{name}gap"] = abs(difference(score["gd", "linear"], score["tf", "softmax"])).value
     return values
 
 
@@ -108,15 +106,14 @@ def grid() -> Tensor:
     return torch.stack([first.flatten(), second.flatten()], dim=-1)
 
 
-def model_of_run(
-    kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]
-) -> FunctionalGD | TrainedStep:
-    """A model of one run, float64, with its stored parameters."""
-    if kind == "GD":
-        model = FunctionalGD(task.n_classes, task.width, 1, kernel, vector_rate=True).double()
+def model_of_run(kernel: str, parameters: Mapping[str, np.ndarray]) -> FunctionalGD | TrainedStep:
+    """The model of one run, float64, with its stored parameters: Trained TF where a ``W_Q`` is among them."""
+    width, n_classes = parameters["embed"].shape
+    if "W_Q" in parameters:
+        model = TrainedStep(len(parameters["W_Q"]) - 2 * width, n_classes, width, kernel).double()
     else:
-        model = TrainedStep(task.d, task.n_classes, task.width, kernel).double()
-    model.load_state_dict({k: torch.from_numpy(np.asarray(v)) for k, v in parameters.items()})
+        model = FunctionalGD(n_classes, width, len(parameters["rate"]), kernel, vector_rate=True).double()
+    model.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in parameters.items()})
     return model
 
 
@@ -148,7 +145,7 @@ def maps(get: Get, profile: str, kernel: str, contexts: int) -> list[Maps]:
     chosen = task.chosen(numbers(task, 0, 21)[1])[:, :64]  # categories of the quadrants (4, 64)
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
     points = grid()
-    models = [list(trained(get, kernel, kind, task)) for kind in KINDS]
+    models = [trained(get, kernel, kind) for kind in KINDS]
     found = []
     for b in [b for b in range(64) if len(tops[:, b].unique()) >= 3][:contexts]:
         tokens = drawn[..., b]
@@ -189,7 +186,7 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
     """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, start by start
     (``found`` as of :func:`answers`)."""
     apart = {
-        (k, j): np.abs(found["TF", k] - found["GD", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
+        (k, j): np.abs(found["tf", k] - found["gd", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
     }  # (R,)
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {

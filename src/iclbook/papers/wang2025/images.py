@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import cross_entropy, one_hot, pad
 
 from ...draw import torch_rng
 from ...models.functional_gd import FunctionalGD
@@ -19,7 +19,18 @@ from ...tasks.few_shot import FewShot
 from ...tasks.glyphs import GlyphSet
 from ...training import FixedSet, Group, History, Run
 from ...training.study import Study
-from .contexts import GD_PARAMETERS, TEST, VALIDATION, Contexts, classifiers, numbers, sample_contexts, stopped
+from .contexts import (
+    BLOCK,
+    GD_PARAMETERS,
+    TEST,
+    VALIDATION,
+    Contexts,
+    classifiers,
+    numbers,
+    sample_contexts,
+    seen_as,
+    stopped,
+)
 from .networks import Network, features, network_study
 
 #: Penalties of the regularised probe; the one with the lowest NLL on training classes is taken. The last two were added after a first trial, in
@@ -85,8 +96,14 @@ class ImageContexts(Contexts):
     unseen: GlyphEpisodes = field(default_factory=GlyphEpisodes)
 
     def probes(self, n: int) -> dict[str, Batch]:
-        """Validation and test episodes as this set shows its own."""
-        return {"validation": self.draw(n, VALIDATION), "test": replace(self, task=self.unseen).draw(n, TEST)}
+        """Validation and test episodes as this set shows its own, at most a block of them; the features of each lie beside one another in memory."""
+
+        def shown(task: GlyphEpisodes, seed: int) -> Batch:
+            drawn = task.batch(*numbers(task, 0, seed))
+            return seen_as(Batch(*(part[..., :n] for part in drawn)), self.view, self.among_keys)
+
+        assert n <= BLOCK, n
+        return {"validation": shown(self.task, VALIDATION), "test": shown(self.unseen, TEST)}
 
 
 def glyph_contexts(network: Network, few_shot: FewShot) -> ImageContexts:
@@ -136,17 +153,14 @@ def coded_probe(
 
     As in the published code the last label's logit is fixed at 0. Its initial weights are tiny and random; here they are zero.
     """
-    n, targets = context.shape[1], one_hot(labels, ways).to(context)
-    weights = context.new_zeros(len(context), context.shape[2], ways - 1)  # (E, d, ways - 1)
-    first, second = torch.zeros_like(weights), torch.zeros_like(weights)
-    for t in range(1, steps + 1):
-        residual = (torch.softmax(pad(context @ weights, (0, 1)), dim=-1) - targets)[..., :-1] / n
-        gradient = context.mT @ residual
-        first.lerp_(gradient, 0.1)
-        second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        scale = second.sqrt().div_((1 - 0.999**t) ** 0.5).add_(1e-8)
-        weights.addcdiv_(first, scale, value=-rate / (1 - 0.9**t))
-    return torch.log_softmax(pad((query[:, None] @ weights)[:, 0], (0, 1)), dim=-1)
+    weights = context.new_zeros(len(context), context.shape[2], ways - 1).requires_grad_()
+    optimiser = torch.optim.Adam([weights], rate)  # of each entry by itself, and so of each context
+    for _ in range(steps):
+        optimiser.zero_grad()
+        logits = pad(context @ weights, (0, 1))
+        (cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum") / context.shape[1]).backward()
+        optimiser.step()
+    return torch.log_softmax(pad((query[:, None] @ weights.detach())[:, 0], (0, 1)), dim=-1)
 
 
 def scores(log_probability: Tensor, target: Tensor) -> tuple[np.ndarray, np.ndarray]:
