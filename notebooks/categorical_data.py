@@ -48,7 +48,6 @@ from iclbook.papers.wang2025 import (
     figures_3_5,
     figures_8_9,
     figures_10_11,
-    parameter_counts,
     sliders,
     theorem_2,
 )
@@ -211,9 +210,7 @@ record.verdicts("erasure", "q-erasure")
 
 # %% mystnb={"image": {"alt": "Relative error of f against block three to six: it grows in both data sets, and is far larger for the quadrants than for appendix E's data."}} tags=["hide-input"]
 drift = erasure.drift_records(contexts=128 if paper else 32)
-style.show(
-    erasure.plot_drift(drift["deep-erasure/quadrants"], drift["deep-erasure/anchors"])
-)
+style.show(erasure.plot_drift(drift))
 record.all(drift | erasure.trained_records(get("erased")))
 
 # %% [markdown]
@@ -267,7 +264,7 @@ record.verdict("wang2025/q-we-draw")
 # all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on 2,048 new ones, where the validation NLL is lowest.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
-sweep = figures_3_5.one_block(get, profile)
+sweep = figures_3_5.swept(get, profile, figures_3_5.ONE_BLOCK)
 style.show(
     figures_3_5.plot_sweep(sweep, oracle[0].value),
     of=map(
@@ -358,14 +355,14 @@ record.verdicts("fig4", "n10", "q-published")
 # ## Two blocks, trained freely
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
-deep = figures_3_5.two_blocks(get, profile)
+deep = figures_3_5.swept(get, profile, figures_3_5.TWO_BLOCKS)
 style.show(
     figures_3_5.plot_two_blocks(deep),
     of=map(
         get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
     ),
 )
-record.all(figures_3_5.figure_5(deep) | figures_3_5.gap(sweep, deep))
+record.all(figures_3_5.figure_5(deep, sweep))
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
@@ -608,9 +605,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% tags=["hide-input"]
 record.all(
-    construction.gaussian()
-    | construction.multi_kernel()
-    | parameter_counts.parameters()
+    construction.gaussian() | construction.multi_kernel() | figure_7.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)
@@ -769,7 +764,7 @@ record.verdicts("language")
 # nats more, for a head can then only add the embeddings of tokens that were there. (Try your own text with `--text FOLDER`.)
 
 # %% tags=["hide-input"]
-record.all(minutes({name: float(get(name).provenance["seconds"]) for name in studies}))
+record.all(minutes({name: get(name) for name in studies}))
 record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 
 # %% [markdown]

@@ -1,4 +1,4 @@
-"""A root without a cache of glyphs and networks."""
+"""A root without a cache of glyphs."""
 
 from __future__ import annotations
 

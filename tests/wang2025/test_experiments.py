@@ -11,7 +11,7 @@ import torch
 from ledgers import GREEN, failing, judge
 
 from iclbook.papers.wang2025 import bounds, erasure, figures_3_5, figures_8_9, figures_10_11, sliders
-from iclbook.papers.wang2025.contexts import scores, stopped_parameters
+from iclbook.papers.wang2025.contexts import best_records, stopped, stopped_parameters
 from iclbook.papers.wang2025.studies import SIZES, synthetic_studies
 from iclbook.statistics import share_error
 from iclbook.store import Results
@@ -62,8 +62,8 @@ def fake(tf_nll: dict[int, float], tf_accuracy: float = 0.7):
 
 def test_scores_are_those_of_the_best_validation_record():
     r = results(a=made_up(0.7, 1.2))
-    assert scores(r, "a").best.tolist() == [1] * 5
-    np.testing.assert_allclose(scores(r, "a").stopped("accuracy"), 0.7, atol=0.02)
+    assert best_records(r.group("a")).tolist() == [1] * 5
+    np.testing.assert_allclose(stopped(r.group("a"), "accuracy_test"), 0.7, atol=0.02)
     r.arrays["a/embed"] = np.arange(3 * 5 * 2).reshape(3, 5, 2)
     assert stopped_parameters(r, "a")["embed"].tolist() == r["a/embed"][1].tolist()
 
@@ -72,7 +72,8 @@ def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
     L = SIZES["paper"].L
 
     def judged(get):
-        return judge("wang2025/fig3", figures_3_5.figure_3(get, figures_3_5.one_block(get, "paper")))
+        sweep = figures_3_5.swept(get, "paper", figures_3_5.ONE_BLOCK)
+        return judge("wang2025/fig3", figures_3_5.figure_3(get, sweep))
 
     assert judged(fake(dict(zip(L, (1.52, 1.2, 1.06), strict=True)))).word in GREEN
     result = judged(fake(dict(zip(L, (1.52, 1.4, 1.3), strict=True)), 0.4))
@@ -105,7 +106,7 @@ def test_errors_over_draws_and_contexts():
     assert 0 < values["we-draw/quadrants_sd"].error < values["we-draw/quadrants_sd"].value
     few, many = (bounds.oracle(Quadrants(N=1), n)[0].error for n in (2000, 8000))
     assert few / many == pytest.approx(2, rel=0.05)
-    drifts = [erasure.drift_records(n)["deep-erasure/quadrants_se"][0] for n in (64, 256)]
+    drifts = [erasure.drift_records(n)["deep-erasure/quadrants"].error[0] for n in (64, 256)]
     assert drifts[0] / drifts[1] == pytest.approx(2, rel=0.2)
 
 

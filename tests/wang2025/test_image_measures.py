@@ -11,8 +11,8 @@ from ledgers import failing, judge
 from torch.nn.functional import cross_entropy
 from wang2025.image_kit import SHORT, TINY
 
-from iclbook.papers.wang2025 import contexts, figure_5_right, images, networks, probing
-from iclbook.papers.wang2025.images import GlyphEpisodes, ImageContexts, ImageEpisodes, image_study
+from iclbook.papers.wang2025 import contexts, figure_5_right, images, networks
+from iclbook.papers.wang2025.images import GlyphEpisodes, ImageContexts, image_study
 from iclbook.statistics import interval
 from iclbook.training.study import train_study
 
@@ -38,9 +38,9 @@ def problem():
 @pytest.mark.parametrize("penalty", [1e-1, 1e-2, 1e-3])
 def test_the_regularised_probe_is_the_minimiser(problem, penalty):
     context, query, labels = problem
-    found = probing.regularised_probe(
-        context @ context.mT, (context @ query[..., None])[..., 0], labels, 3, (penalty,), 3000
-    )[0]
+    found = images.regularised_probe(
+        context @ context.mT, (context @ query[..., None])[..., 0], labels, 3, penalty, 3000
+    )
     for x, q, y, answer in zip(context, query, labels, found, strict=True):
         w = torch.zeros(7, 3, dtype=torch.float64, requires_grad=True)
         solver = torch.optim.LBFGS([w], max_iter=500, tolerance_grad=1e-10, tolerance_change=1e-14)
@@ -57,7 +57,7 @@ def test_the_regularised_probe_is_the_minimiser(problem, penalty):
 
 def test_the_coded_probe_is_adam(problem):
     context, query, labels = problem
-    found = probing.coded_probe(context, query, labels, 3, steps=40, rate=1e-2)
+    found = images.coded_probe(context, query, labels, 3, steps=40, rate=1e-2)
     for x, q, y, answer in zip(context, query, labels, found, strict=True):
         w = torch.zeros(7, 2, dtype=torch.float64, requires_grad=True)
         solver = torch.optim.Adam([w], 1e-2)
@@ -71,7 +71,7 @@ def test_the_coded_probe_is_adam(problem):
 
 def test_scores_are_hits_and_likelihoods():
     p = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).log()
-    hits, nll = probing.scores(p, torch.tensor([0, 1]))
+    hits, nll = images.scores(p, torch.tensor([0, 1]))
     assert hits.tolist() == [True, False]
     np.testing.assert_allclose(nll, -np.log([0.7, 0.3]), rtol=1e-6)
 
@@ -83,8 +83,9 @@ def test_scores_are_hits_and_likelihoods():
 def measured(root):
     """A tiny study of images of unseen classes, with softmax and with linear attention."""
     drawn = images.glyph_contexts(TINY, SHORT)
-    study = image_study("images_unseen0", drawn, 128, 2, 40, 96, (10, 40), batch_size=32, rate=0.05)
-    every = {one.name: one for one in (study, images.linear_study(study))}
+    at = (drawn, 128, 2, 96, (10, 40), 32, 0.05)
+    pair = image_study("images_unseen0", *at), image_study("images_linear_unseen0", *at, linear=True)
+    every = {one.name: one for one in pair}
     results = {n: train_study(s, "smoke", "cpu", fresh=True, progress=False) for n, s in every.items()}
     return every, results
 
@@ -132,16 +133,21 @@ def test_linear_attention_is_gradient_descent_on_a_linear_classifier(measured):
 @pytest.mark.parametrize("query_label", ["random", "last"])
 def test_labels_without_features_are_those_of_the_episodes(part, query_label):
     task = GlyphEpisodes(replace(SHORT, query_label=query_label), part, TINY)
-    plain = [torch.cat([batch.context[:, -1], batch.target]) for batch in images.blocks(task, 1100, contexts.TEST)]
-    assert torch.equal(figure_5_right.labels(task, 1100), torch.cat(plain, dim=-1))
-    assert figure_5_right._d(TINY) == networks.features(TINY).shape[-1] == 16
+    batch = contexts.sample_contexts(task, 1100, contexts.TEST)
+    assert torch.equal(figure_5_right.labels(task, 1100), torch.cat([batch.context[:, -1], batch.target]))
+    assert len(networks.weights(TINY)["convolutions.2.weight"]) == networks.features(TINY).shape[-1] == 16
+    assert task.shape == task.table().shape[:3]
 
 
 @dataclass(frozen=True)
-class TableEpisodes(ImageEpisodes):
+class TableEpisodes(GlyphEpisodes):
     """Episodes over features ``(classes, images, d)``, each image a kind of its own."""
 
     features: torch.Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.table().shape[:3])
 
     def table(self) -> torch.Tensor:
         return self.features[:, :, None]
@@ -153,10 +159,10 @@ def test_a_wrong_sign_of_the_step_turns_figure_6_red():
     table = torch.randn(12, 1, 16, generator=source) + 0.3 * torch.randn(12, 4, 16, generator=source)
     table = torch.nn.functional.normalize(table, dim=-1)
     chosen = ImageContexts(
-        task=TableEpisodes(SHORT, "train", table[:8]), unseen=TableEpisodes(SHORT, "test", table[8:])
+        task=TableEpisodes(SHORT, features=table[:8]), unseen=TableEpisodes(SHORT, features=table[8:])
     )
-    study = image_study("table", chosen, 64, 2, 30, 128, (30,), batch_size=32, rate=0.1)
-    history = study.trainer("cpu").train(progress=False)["blocks3"]
+    study = image_study("table", chosen, 64, 2, 128, (30,), batch_size=32, rate=0.1)
+    history = study.trainer("cpu").train(progress=False)["blocks3"].circuits
     cached = chosen.probes(128)["test"]
     target = cached.target[0].long()
     right, wrong = [], []
@@ -164,7 +170,7 @@ def test_a_wrong_sign_of_the_step_turns_figure_6_red():
         flipped = p | {"rate": -p["rate"]}
         for hits, parameters in ((right, p), (wrong, flipped)):
             answer = images.model_log_probability(study.groups[2], parameters, cached)
-            hits.append(probing.scores(answer, target)[0])
+            hits.append(images.scores(answer, target)[0])
     good, bad = (interval(np.mean(h, axis=0)).low for h in (right, wrong))
     rest = {"images/shuffled": 0.19, "images/shuffled_se": 0.01, "images/last/blind": 0.5}
     rest["images/softmax/accuracy3_se"] = 0.01

@@ -11,7 +11,7 @@ import numpy as np
 from IPython.display import display
 
 from ...sliders import PageModel, show_model
-from ...sliders.panel import draw, lay_out, picture, picture_html, png_of, text
+from ...sliders.panel import Frame, draw, lay_out, picture, picture_html, png_of, text
 from ...tasks import LinearRegression
 from ...training import History
 from . import train_in_page as page

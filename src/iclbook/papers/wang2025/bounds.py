@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,14 +17,14 @@ from ...drawing import style
 from ...numbers import number
 from ...statistics import Estimate, bootstrap_error
 from ...tasks.categorical import Anchors, Categorical, Quadrants
-from .contexts import PublishedAnchors, truths
+from .contexts import BLOCK, PublishedAnchors, numbers
 
-#: Readings of appendix E's data: key -> (words, inputs, squared distance in the kernel).
-READINGS = {
-    "uniform_squared": ("$x$ uniform, $r^2$", "uniform", True),
-    "uniform_printed": ("$x$ uniform, $r$", "uniform", False),
-    "normal_squared": ("$x$ normal, $r^2$", "normal", True),
-    "normal_printed": ("$x$ normal, $r$", "normal", False),
+#: Readings of appendix E's data, in words: how x is drawn, and whether the kernel squares the distance.
+READINGS: dict[str, dict[str, Any]] = {
+    "$x$ uniform, $r^2$": {"inputs": "uniform", "squared": True},
+    "$x$ uniform, $r$": {"inputs": "uniform", "squared": False},
+    "$x$ normal, $r^2$": {"inputs": "normal", "squared": True},
+    "$x$ normal, $r$": {"inputs": "normal", "squared": False},
 }
 #: Widths of embeddings whose bounds are compared.
 WIDTHS = (2, 3, 5, 8, 12)
@@ -33,13 +34,9 @@ SEED = 11
 
 def oracle(task: Categorical, contexts: int) -> tuple[Estimate, Estimate]:
     """Mean maximum probability (the best possible accuracy) and mean entropy (the best possible NLL, nats) at the query, with errors over contexts."""
-    p = truths(task, contexts, SEED).double()
+    every = [task.truth(*numbers(task, block, SEED)) for block in range(math.ceil(contexts / BLOCK))]
+    p = torch.cat(every, dim=-1)[..., :contexts].double()  # p(y_{N+1}) (C, contexts)
     return Estimate.mean(p.amax(0).numpy()), Estimate.mean(torch.special.entr(p).sum(0).numpy())
-
-
-def over_embeddings(task: Categorical, draws: int, contexts: int) -> np.ndarray:
-    """Accuracy of :func:`oracle` for each draw of W_e (``embed_seed`` 0, 1, ...), ``(draws,)``. The draws share their contexts."""
-    return np.array([oracle(replace(task, embed_seed=seed), contexts)[0].value for seed in range(draws)])
 
 
 def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarray:
@@ -50,19 +47,16 @@ def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarr
 
 
 def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Values for the ledger, from many draws of W_e, and the samples of a few ``name -> (few,)`` for the figure."""
-    samples = {
-        name: over_embeddings(Anchors(inputs=inputs, squared=squared), few, contexts)
-        for name, (_, inputs, squared) in READINGS.items()
+    """Values for the ledger, from many draws of W_e, and best accuracies for a few, words -> ``(few,)``, for the figure."""
+    tasks = {"quadrants": Quadrants(N=1)} | {words: Anchors(**reading) for words, reading in READINGS.items()}
+    samples = {  # the draws of W_e share their contexts
+        words: np.array([oracle(replace(task, embed_seed=seed), contexts)[0].value for seed in range(few)])
+        for words, task in tasks.items()
     }
-    samples["quadrants"] = over_embeddings(Quadrants(N=1), few, contexts)
     q, below = quadrant_bounds(draws), printed("wang2025")["section6/bound"]
     sd = Estimate(float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q))
     widths = [quadrant_bounds(max(draws // 10, 2), width) for width in WIDTHS]
-    authors = {
-        name: oracle(PublishedAnchors(inputs=inputs, squared=squared), 4 * contexts)[0].value
-        for name, (_, inputs, squared) in READINGS.items()
-    }
+    authors = [oracle(PublishedAnchors(**reading), 4 * contexts)[0].value for reading in READINGS.values()]
     return {
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],
@@ -70,19 +64,17 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
         "we-draw/share_below": Estimate.share(int((q < below).sum()), draws),
         "fig8/bound_widths": [float(each.mean()) for each in widths],
         "fig8/bound_wide": Estimate.mean(widths[-1]),
-        "q-published/oracle_squared": authors["uniform_squared"],
-        "q-published/oracle_printed": authors["uniform_printed"],
-        "q-published/oracle_normal": [authors["normal_squared"], authors["normal_printed"]],
+        "q-published/oracle_squared": authors[0],
+        "q-published/oracle_printed": authors[1],
+        "q-published/oracle_normal": authors[2:],
     }, samples
 
 
 def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
     """Mean maximum probability over draws of W_e: quadrants, and four readings of appendix E."""
-    names = {"quadrants": "quadrants"} | {key: words for key, (words, *_) in READINGS.items()}
     fig, ax = style.figure(height=2.7)
     rng = numpy_rng(0)
-    for i, name in enumerate(names):
-        values = samples[name]
+    for i, values in enumerate(samples.values()):
         y = -i + rng.uniform(-0.18, 0.18, len(values))
         ax.plot(values, y, "o", ms=3, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
@@ -93,7 +85,7 @@ def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
         ax.plot([value] * 2, [low, high], color=style.COLOURS["paper"], ls="--", label="paper")
         look = {"color": style.COLOURS["paper"], "fontsize": 8, "ha": side, "va": "center"}
         ax.annotate(f" printed: {number(value)} ", (value, high), **look)
-    ax.set_yticks([-i for i in range(len(names))], names.values())
+    ax.set_yticks([-i for i in range(len(samples))], list(samples))
     ax.set(xlabel="best possible accuracy (mean of the largest probability)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)
     return fig

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -72,26 +71,18 @@ def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
     """
 
     def interaction(psi: Tensor, y: Tensor, w: Tensor, rates: tuple[float, ...], **options: Any) -> float:
-        def f(*changed: int) -> Tensor:
-            labels = y.clone()
-            labels[list(changed)] = (labels[list(changed)] + 1) % CLASSES
+        def f(labels: Tensor) -> Tensor:
             return descent.functional_descent([psi[:N] @ psi.T], labels, w, rates, **options)[-1][-1]
 
-        start, a, b, both = f(), f(0), f(1), f(0, 1)
-        return float((both - a - b + start).abs().max() / (a - start).abs().max())
+        return descent.interaction(f, y, (0, 1), CLASSES)
 
-    found: dict[str, list[float]] = {"alone": [], "one": [], "two": []}
+    found = []
     for seed in range(problems):
-        one = problem(torch_rng(seed), 30)
-        linear = normal(torch_rng(100 + seed), WIDTH, WIDTH)
-        found["alone"].append(interaction(*one, RATES[:1] * layers, expect=lambda _, f, b=linear: f @ b))
-        found["one"].append(interaction(*one, RATES[:1]))
-        found["two"].append(interaction(*one, RATES[:2]))
-    return {
-        "self-attention/alone": max(found["alone"]),
-        "self-attention/one": max(found["one"]),
-        "self-attention/two": min(found["two"]),
-    }
+        one, linear = problem(torch_rng(seed), 30), normal(torch_rng(100 + seed), WIDTH, WIDTH)
+        alone = interaction(*one, RATES[:1] * layers, expect=lambda _, f, b=linear: f @ b)
+        found.append([alone, interaction(*one, RATES[:1]), interaction(*one, RATES[:2])])
+    alone, one, two = zip(*found, strict=True)
+    return {"self-attention/alone": max(alone), "self-attention/one": max(one), "self-attention/two": min(two)}
 
 
 def paired(model: FunctionalGD, kind: type[FunctionalGD], **options: Any) -> FunctionalGD:
@@ -128,22 +119,24 @@ def steps_of(model: FunctionalGD, relations: Tensor) -> Tensor:
 def construction() -> dict[str, Any]:
     """Blocks of appendix D and the step of appendix C against functional GD, block by block; what each missing piece costs."""
     context, query = eight_contexts()
-    gaps: dict[str, list[float]] = {name: [] for name in ("rbf", "none", "query", "step", "fast")}
+    options = ({"erasure": "rbf"}, {"erasure": "none"}, {"erasure": "rbf", "query_among_keys": True})
+    gaps = []
     for kernel in KERNELS:
         fast, step = (fast_model(kernel, n, 5) for n in (STEPS, 1))
         reference = _reference(fast, context, query)
-
-        def literal(fast: FunctionalGD = fast, reference: list[Tensor] = reference, **options: Any) -> float:
-            stream = paired(fast, LiteralBlocks, **options).run(context, query)[1:]
-            return max(off(e[:, -WIDTH:, -1], f) for e, f in zip(stream, reference, strict=True))
-
-        gaps["rbf"].append(literal(erasure="rbf"))
-        gaps["none"].append(literal(erasure="none"))
-        gaps["query"].append(literal(erasure="rbf", query_among_keys=True))
-        gaps["step"].append(gap([paired(step, LiteralStep)(context, query)], [step(context, query)]))
-        gaps["fast"].append(gap(list(steps_of(fast, fast.cache(context, query)).movedim(1, 0)), reference))
-    worst = {name: (min if name in ("none", "query") else max)(each) for name, each in gaps.items()}
-    return {f"construction/{name}": value for name, value in worst.items()} | _query_slot()
+        literal = [paired(fast, LiteralBlocks, **each).run(context, query)[1:] for each in options]
+        away = [max(off(e[:, -WIDTH:, -1], f) for e, f in zip(each, reference, strict=True)) for each in literal]
+        one_step = gap([paired(step, LiteralStep)(context, query)], [step(context, query)])
+        every_step = gap(list(steps_of(fast, fast.cache(context, query)).movedim(1, 0)), reference)
+        gaps.append([*away, one_step, every_step])
+    rbf, none, among_keys, one_step, every_step = zip(*gaps, strict=True)
+    return _query_slot() | {
+        "construction/rbf": max(rbf),
+        "construction/none": min(none),
+        "construction/query": min(among_keys),
+        "construction/step": max(one_step),
+        "construction/fast": max(every_step),
+    }
 
 
 def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tensor]:
@@ -195,39 +188,36 @@ def absorbed(contexts: int = 32) -> dict[str, Any]:
 
 def gaussian(prompts: int = 20) -> dict[str, Any]:
     """Appendix G: squared loss, several steps; with the linear kernel one step is ``(eta/L) sum_l y_l x_l^T x_q``, He et al. (2025)'s predictor."""
-    gaps, eta, ours, theirs = [], 0.7, [], []
+    gaps, eta, one_step = [], 0.7, []
+    w = torch.zeros(WIDTH, 2, dtype=torch.float64)  # real labels have no embeddings
     for seed in range(prompts):
         source = torch_rng(100 + seed)
         psi, y = normal(source, N + 1, 20) / 20**0.5, normal(source, N, WIDTH)
-        w = torch.zeros(WIDTH, 2, dtype=torch.float64)
         a = descent.parameter_descent([psi], y, w, RATES, loss=descent.squared_loss)
         b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, expect=lambda _, f: f)
         gaps.append(gap(a, b))
         source = torch_rng(200 + seed)
         points, y = normal(source, 41, 5), normal(source, 40, 1)
-        w = torch.zeros(1, 2, dtype=torch.float64)
         f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), expect=lambda _, f: f)
-        ours.append(float(f[-1][-1, 0]))
-        theirs.append(float(eta * (y[:, 0] * (points[:-1] @ points[-1])).mean()))
-    return {"gaussian/steps": max(gaps), "gaussian/he2025": float(np.abs(np.subtract(ours, theirs)).max())}
+        theirs = eta * (y[:, 0] * (points[:-1] @ points[-1])).mean()
+        one_step.append(float((f[-1][-1, 0] - theirs).abs()))
+    return {"gaussian/steps": max(gaps), "gaussian/he2025": max(one_step)}
 
 
 @torch.no_grad()
 def _heads(scales: Tensor, x: Tensor, y: Tensor, w: Tensor, mixes: Tensor | None) -> Tensor:
     """The query's function after four steps of the model with heads of linear kernels."""
     model = MultiKernelGD(D, CLASSES, WIDTH, len(scales), len(RATES), "linear", mixes is not None).double()
-    model.embed.copy_(w)
-    model.scales.copy_(scales)
-    model.rate.copy_(torch.tensor(RATES, dtype=torch.float64)[:, None].expand(-1, len(scales)))
-    if mixes is not None:
-        model.mix.copy_(mixes)
+    rate = torch.tensor(RATES, dtype=torch.float64)[:, None].expand(-1, len(scales))
+    mix = {} if mixes is None else {"mix": mixes}
+    model.load_state_dict({"embed": w, "scales": scales, "rate": rate} | mix)
     context = torch.cat([x[:N], y[:, None].double()], dim=1)[..., None]
     return model.descend(context, x[N][:, None])[0]
 
 
 def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
     """Appendix H against autograd on A_m: heads with diagonal Lambda_m; with P_m the identity, with free P_m as printed, and with ``P_m P_m^T``."""
-    gaps: dict[str, list[float]] = {"difference": [], "mixed": [], "mixed_corrected": []}
+    gaps = []
     for seed in range(problems):
         source = torch_rng(200 + seed)
         x, w = normal(source, N + 1, D) / D**0.5, normal(source, WIDTH, CLASSES)
@@ -236,32 +226,28 @@ def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
         mixes = normal(source, heads, WIDTH, WIDTH) / WIDTH**0.5
         psis = [x * s for s in scales]  # linear kernels: features are Lambda_m x
         kappas = [psi[:N] @ psi.T for psi in psis]
-        plain = torch.stack([f[-1] for f in descent.parameter_descent(psis, y, w, RATES)])
+        plain = descent.parameter_descent(psis, y, w, RATES)
         truth = descent.parameter_descent(psis, y, w, RATES, mixes=list(mixes))
-        last = torch.stack([f[-1] for f in truth])
-        gaps["difference"].append(float((_heads(scales, x, y, w, None) - plain).abs().max()))
-        gaps["mixed"].append(float((_heads(scales, x, y, w, mixes) - last).abs().max()))
-        squares = [p @ p.T for p in mixes]
-        gaps["mixed_corrected"].append(gap(descent.functional_descent(kappas, y, w, RATES, squares), truth))
-    return {f"multi-kernel/{name}": (min if name == "mixed" else max)(each) for name, each in gaps.items()}
+        corrected = descent.functional_descent(kappas, y, w, RATES, mixes=[p @ p.T for p in mixes])
+        single, mixed = (list(_heads(scales, x, y, w, each)) for each in (None, mixes))
+        gaps.append([gap(single, [f[-1] for f in plain]), gap(mixed, [f[-1] for f in truth]), gap(corrected, truth)])
+    difference, mixed, corrected = zip(*gaps, strict=True)
+    return {
+        "multi-kernel/difference": max(difference),
+        "multi-kernel/mixed": min(mixed),
+        "multi-kernel/mixed_corrected": max(corrected),
+    }
 
 
 # -- figures 1 and 2 --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Stream:
-    """The encoding of one context through the literal blocks.
+class Stream(NamedTuple):
+    """The encoding of one context through the literal blocks."""
 
-    Attributes:
-        states: ``(K + 1, D, N + 1)`` columns ``e_i`` at the input and after each block.
-        sizes: rows of the four parts ``x, w, E, f``.
-        matrices: the matrices of one block, by name.
-    """
-
-    states: np.ndarray
-    sizes: tuple[int, int, int, int]
-    matrices: dict[str, np.ndarray]
+    states: np.ndarray  # (K + 1, D, N + 1): columns e_i at the input and after each block
+    sizes: tuple[int, int, int, int]  # rows of the four parts x, w, E, f
+    matrices: dict[str, np.ndarray]  # of one block, by name
 
 
 @torch.no_grad()

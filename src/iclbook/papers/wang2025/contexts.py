@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,12 +71,6 @@ def _perturbed(task: Any, drawn: tuple[Tensor, ...], jitter: torch.Generator) ->
     return [chosen_anew(*pair) for pair in pairs]
 
 
-def truths(task: Categorical, n: int, seed: int) -> Tensor:
-    """``p(y_{N+1})`` ``(C, n)`` of the same contexts."""
-    blocks = [task.truth(*numbers(task, block, seed)) for block in range(math.ceil(n / BLOCK))]
-    return torch.cat(blocks, dim=-1)[..., :n]
-
-
 def seen_as(batch: Batch, view: str, among_keys: bool = False) -> Batch:
     """Contexts as a model reads them: ``tokens``, or relations to the query (and ``among_keys``) with an empty query."""
     if view == "tokens":
@@ -89,12 +83,7 @@ def seen_as(batch: Batch, view: str, among_keys: bool = False) -> Batch:
 @dataclass(frozen=True)
 class Contexts:
     """Contexts of a task for a :class:`iclbook.training.FixedSet`, which computes relations once for the whole set (the published code walks through
-    its set in epochs).
-
-    Attributes:
-        task: where they come from.
-        view, among_keys: of :func:`seen_as`.
-    """
+    its set in epochs); ``view`` and ``among_keys`` as for :func:`seen_as`."""
 
     task: Categorical
     view: str = "tokens"
@@ -115,7 +104,7 @@ class Contexts:
 
     def probes(self, n: int) -> dict[str, Batch]:
         """Validation and test contexts, shown alike."""
-        return {"validation": self.draw(n, VALIDATION), "test": self.draw(n, TEST)}
+        return {"validation": self.draw(n, self.seed + VALIDATION), "test": self.draw(n, self.seed + TEST)}
 
 
 @dataclass(frozen=True)
@@ -129,31 +118,21 @@ class UnitContexts(Contexts):
         """Seed of the unit's training contexts; validation and test contexts have the next two."""
         return 10 * (FIRST + self.unit)
 
-    def probes(self, n: int) -> dict[str, Batch]:
-        """Validation and test contexts of the unit."""
-        return {"validation": self.draw(n, self.seed + VALIDATION), "test": self.draw(n, self.seed + TEST)}
-
 
 def published_keys() -> np.ndarray:
     """Keys ``(4, 2)`` of the authors' program: test, validation, training, ``W_e``."""
     return threefry.split(threefry.key_of(AUTHORS_SEED), 4)
 
 
-@lru_cache(maxsize=4)
-def published_embedding(n_classes: int, width: int) -> Tensor:
-    """The authors' own ``W_e`` ``(d', C)``, drawn again from the seed of their code."""
-    key = threefry.split(published_keys()[3])[1]
-    return torch.from_numpy(threefry.normals(key, (width, n_classes)).copy())
-
-
 @dataclass(frozen=True)
 class PublishedAnchors(Anchors):
     """Appendix E with the authors' own ``W_e``; ``embed_seed`` says nothing here."""
 
-    @property
+    @cached_property
     def embedding(self) -> Tensor:
-        """``W_e`` ``(d', C)``."""
-        return published_embedding(self.n_classes, self.width)
+        """``W_e`` ``(d', C)``, drawn again from the seed of their code."""
+        key = threefry.split(published_keys()[3])[1]
+        return torch.from_numpy(threefry.normals(key, (self.width, self.n_classes)).copy())
 
 
 def published_contexts(task: PublishedAnchors, n: int, seed: int) -> Batch:
@@ -223,11 +202,6 @@ class InParts(OnHeldOut):
         return super().__call__(model, held_out) | {name: torch.stack([p[name] for p in parts]) for name in parts[0]}
 
 
-def in_parts(groups: Sequence[Group]) -> list[Group]:
-    """The groups, with scores of parts of the test contexts."""
-    return [replace(g, observe=InParts(g.observe.contexts, g.observe.n)) for g in groups]
-
-
 def classifiers(
     name: str,
     model: type[nn.Module],
@@ -239,44 +213,21 @@ def classifiers(
 ) -> Group:
     """A group of runs trained on cross-entropy, scored on as many validation and test contexts as ``held_out`` says."""
     observe = OnHeldOut(contexts, held_out)
-    return Group(name, model, kwargs, tuple(runs), loss=cross_entropy, observe=observe, keep=keep)
+    return Group(name, model, kwargs, runs, loss=cross_entropy, observe=observe, keep=keep)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Scores of a group's runs along training and at the best validation record.
-
-    Attributes:
-        steps: ``(T,)``.
-        accuracy, nll: on the test contexts, ``(T, R)``.
-        best: ``(R,)`` index of the record with the lowest validation NLL.
-    """
-
-    steps: np.ndarray
-    accuracy: np.ndarray
-    nll: np.ndarray
-    best: np.ndarray
-
-    def stopped(self, what: str) -> np.ndarray:
-        """Test ``accuracy`` or ``nll`` at the best validation record, ``(R,)``."""
-        return np.take_along_axis(getattr(self, what), self.best[None], axis=0)[0].astype(float)
+def best_records(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Index ``(R,)`` of each run's record with the lowest validation NLL, from the arrays of a group."""
+    nll = arrays["nll_validation"]
+    return np.where(np.isfinite(nll), nll, np.inf).argmin(0)
 
 
-def stopped_parts(results: Results, group: str, what: str) -> np.ndarray:
-    """``accuracy`` or ``nll`` of each part of the test contexts at the best validation record, ``(R, PARTS)``, of a group of :func:`in_parts`."""
-    best = scores(results, group).best
-    return np.stack([results[f"{group}/{what}_parts"][t, r] for r, t in enumerate(best)]).astype(float)
-
-
-def scores(results: Results, group: str) -> Scores:
-    """Scores of a group."""
-    g = results.group(group)
-    best = np.where(np.isfinite(g["nll_validation"]), g["nll_validation"], np.inf).argmin(0)
-    return Scores(g["steps"], g["accuracy_test"], g["nll_test"], best)
+def stopped(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    """An array ``(T, R, ...)`` of a group at :func:`best_records`, ``(R, ...)``: ``accuracy_test``, ``nll_parts``, a parameter."""
+    return np.stack([arrays[name][t, r] for r, t in enumerate(best_records(arrays))]).astype(float)
 
 
 def stopped_parameters(results: Results, group: str) -> dict[str, np.ndarray]:
-    """Reported parameters of a group at each run's best validation record, ``name -> (R, ...)``."""
-    g, best = results.group(group), scores(results, group).best
-    names = [n for n in g if n != "steps" and n != "loss" and not n.startswith(("nll_", "accuracy_"))]
-    return {n: np.stack([g[n][t, r] for r, t in enumerate(best)]).astype(float) for n in names}
+    """Parameters of a group that were kept, at each run's best validation record, ``name -> (R, ...)``."""
+    arrays = results.group(group)
+    return {name: stopped(arrays, name) for name in (*GD_PARAMETERS, *TF_PARAMETERS) if name in arrays}

@@ -26,6 +26,18 @@ def squared_loss(w: Tensor, f: Tensor, y: Tensor) -> Tensor:
     return ((y - f) ** 2).sum(-1).mean() / 2
 
 
+def interaction(f: Callable[[Tensor], Tensor], y: Tensor, places: Sequence[int], n_classes: int) -> float:
+    """How far the effect of two changed labels on ``f(y)`` is from the sum of their effects, relative to the first of them."""
+
+    def changed(*at: int) -> Tensor:
+        labels = y.clone()
+        labels[list(at)] = (labels[list(at)] + 1) % n_classes
+        return f(labels)
+
+    start, a, b, both = changed(), changed(places[0]), changed(places[1]), changed(*places)
+    return float((both - a - b + start).abs().max() / (a - start).abs().max())
+
+
 def parameter_descent(
     psis: Sequence[Tensor],
     y: Tensor,
@@ -45,12 +57,11 @@ def parameter_descent(
     mixes = [torch.eye(width, dtype=w.dtype)] * len(psis) if mixes is None else mixes
 
     def function() -> Tensor:
-        parts = [psi @ a_m.T @ p.T for psi, a_m, p in zip(psis, a, mixes, strict=True)]
-        return sum(parts) + b
+        return sum(psi @ a_m.T @ p.T for psi, a_m, p in zip(psis, a, mixes, strict=True)) + b
 
     n, steps = len(y), []
+    variables = [*a, b] if bias else a
     for rate in rates:
-        variables = [*a, b] if bias else a
         gradients = torch.autograd.grad(loss(w, function()[:n], y), variables)
         with torch.no_grad():
             for variable, gradient in zip(variables, gradients, strict=True):

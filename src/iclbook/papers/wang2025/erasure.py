@@ -13,18 +13,17 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...models.functional_gd import FunctionalGD, HardErasureGD
 from ...models.literal_blocks import LiteralBlocks
-from ...statistics import standard_error
+from ...statistics import Estimate
 from ...store import Results
 from ...tasks.categorical import Anchors, Categorical, Quadrants
 from .construction import eight_contexts, off, paired, steps_of
-from .contexts import sample_contexts, scores, seen_as
+from .contexts import sample_contexts, seen_as, stopped
 from .figures_3_5 import estimate
 
+#: The last is that of the published code.
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
 #: Settings of the paper's data: (d, N).
 SETTINGS = ((10, 10), (10, 125), (2, 10), (2, 100))
-#: Lambda of the published code.
-CODE_LAMBDA = 1e5
 
 
 def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
@@ -56,29 +55,22 @@ def curves(contexts: int = 200) -> dict[str, dict[tuple[int, int], np.ndarray]]:
     """Quality against lambda, ``[kind][d, N] (len(LAMBDAS), 2)``; covariates uniform on the cube."""
     found: dict[str, dict[tuple[int, int], np.ndarray]] = {"softmax": {}, "rbf": {}}
     for d, n in SETTINGS:
-        source = torch_rng(17)
-        x = 2 * torch.rand(contexts, n, d, generator=source, dtype=torch.float64) - 1
+        x = 2 * torch.rand(contexts, n, d, generator=torch_rng(17), dtype=torch.float64) - 1
         for kind in found:
             found[kind][d, n] = np.array([head_quality(x, kind, lam) for lam in LAMBDAS])
     return found
 
 
 def records(found: dict[str, dict[tuple[int, int], np.ndarray]], contexts: int) -> dict[str, Any]:
-    """Quality at the published code's lambda; ``contexts`` as for :func:`curves`."""
-    own = {f"erasure/softmax_own_d{d}_N{n}": float(c[-1, 0]) for (d, n), c in found["softmax"].items()}
-    del own["erasure/softmax_own_d2_N10"]
-    astray = max(float(c[-1, 1]) for c in found["rbf"].values())
-    return {**own, "erasure/rbf_left_code": astray, **on_the_sphere(contexts), **with_duplicates()}
-
-
-def on_the_sphere(contexts: int = 200) -> dict[str, Any]:
-    """The softmax head where all covariates have length 1, lambda of the published code: share of positions that attend to themselves, all settings."""
-    shares = []
+    """Quality at the published code's lambda; the softmax head where all covariates have length 1 as well (``contexts`` as for :func:`curves`)."""
+    settings = ((10, 10), (10, 125), (2, 100))
+    own = {f"erasure/softmax_own_d{d}_N{n}": float(found["softmax"][d, n][-1, 0]) for d, n in settings}
+    on_sphere = []
     for d, n in SETTINGS:
-        source = torch_rng(17)
-        x = torch.randn(contexts, n, d, generator=source, dtype=torch.float64)
-        shares.append(head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", CODE_LAMBDA)[0])
-    return {"erasure/unit_own": shares}
+        x = torch.randn(contexts, n, d, generator=torch_rng(17), dtype=torch.float64)
+        on_sphere.append(head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", LAMBDAS[-1])[0])
+    astray = max(float(curve[-1, 1]) for curve in found["rbf"].values())
+    return own | {"erasure/rbf_left_code": astray, "erasure/unit_own": on_sphere} | with_duplicates()
 
 
 @torch.no_grad()
@@ -110,40 +102,40 @@ def drift(task: Categorical, n_contexts: int, blocks: int = 6, rate: float = 2.0
 
 def drift_records(contexts: int = 128) -> dict[str, Any]:
     """Drift by block in both data sets."""
-    low, high = drift(Quadrants(), contexts), drift(Anchors(), contexts)
-    found = {"deep-erasure/first_two": float(max(low.mean(0)[:2].max(), high.mean(0)[:2].max()))}
+    low, high = (Estimate.mean(drift(task, contexts).T) for task in (Quadrants(), Anchors()))
+    found: dict[str, Any] = {"deep-erasure/first_two": float(max(low.value[:2].max(), high.value[:2].max()))}
     for name, each in (("quadrants", low), ("anchors", high)):
-        found[f"deep-erasure/{name}"] = each.mean(0)[2:].tolist()
-        found[f"deep-erasure/{name}_se"] = standard_error(each.T)[2:].tolist()
+        found[f"deep-erasure/{name}"] = Estimate(each.value[2:], each.error[2:])
     return found
 
 
 def trained_records(results: Results) -> dict[str, Any]:
     """Three blocks trained with the exact and with the softmax erasure head: mean test NLL, and their difference."""
-    nll = {kind: scores(results, f"{kind}-3").stopped("nll") for kind in ("exact", "astray")}
+    exact, astray = (stopped(results.group(f"{kind}-3"), "nll_test") for kind in ("exact", "astray"))
     return {
-        **{f"deep-erasure/{kind}_nll": [float(each.mean())] for kind, each in nll.items()},
-        "deep-erasure/trained_gap": estimate(nll["astray"] - nll["exact"]),
+        "deep-erasure/exact_nll": [float(exact.mean())],
+        "deep-erasure/astray_nll": [float(astray.mean())],
+        "deep-erasure/trained_gap": estimate(astray - exact),
     }
 
 
 def plot_erasure(found: dict[str, dict[tuple[int, int], np.ndarray]]) -> Figure:
     """Distance from exact erasure against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
     fig, axes = style.figure(2, height=3.1)
-    for (d, n), colour, marker in zip(found["softmax"], style.PALETTE, style.MARKERS.values(), strict=False):
-        for ax, kind in zip(axes, ("softmax", "rbf"), strict=True):
+    for ax, kind, title in zip(axes, ("softmax", "rbf"), ("softmax head", "RBF head"), strict=True):
+        for (d, n), colour, marker in zip(SETTINGS, style.PALETTE, style.MARKERS.values(), strict=False):
             left = np.maximum(found[kind][d, n][:, 1], 1e-12)
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")
-    for ax, title in zip(axes, ("softmax head", "RBF head"), strict=True):
         ax.set(xscale="log", yscale="log", xlabel=r"$\lambda$", title=title, ylim=(5e-13, 100))
     axes[0].set_ylabel("distance from exact erasure")
     axes[0].legend(fontsize=8, loc="lower left")
     return fig
 
 
-def plot_drift(low: list[float], high: list[float]) -> Figure:
-    """Relative difference of f between softmax erasure and exact steps, by block from the third on."""
+def plot_drift(found: dict[str, Any]) -> Figure:
+    """Relative difference of f between softmax erasure and exact steps, by block from the third on (:func:`drift_records`)."""
     fig, ax = style.figure(height=2.7)
+    low, high = (found[f"deep-erasure/{name}"].value for name in ("quadrants", "anchors"))
     blocks = np.arange(3, 3 + len(low))
     ax.plot(blocks, low, marker="o", color=style.PALETTE[3], label="quadrants (d = 2, N = 100)")
     ax.plot(blocks, high, marker="s", color=style.PALETTE[0], label="appendix E (d = 10, N = 10)")

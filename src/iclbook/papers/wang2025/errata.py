@@ -28,12 +28,11 @@ def categories_from_zero() -> dict[str, Any]:
     f = normal(source, N, WIDTH)
     b = torch.zeros(WIDTH, dtype=torch.float64, requires_grad=True)
     (truth,) = torch.autograd.grad(descent.cross_entropy(w, f + b, y), b)
-    weights = torch.exp(f @ w)
-
-    def gradient(below: Tensor) -> Tensor:
-        return -(w[:, y].T - weights @ w.T / below.sum(-1, keepdim=True)).mean(0)
-
-    return {"eq11/from_one": off(gradient(weights), truth), "eq11/printed": off(gradient(torch.exp(f @ more)), truth)}
+    above = torch.exp(f @ w) @ w.T
+    meant, printed = (
+        off((above / torch.exp(f @ below).sum(-1, keepdim=True) - w[:, y].T).mean(0), truth) for below in (w, more)
+    )
+    return {"eq11/from_one": meant, "eq11/printed": printed}
 
 
 def indices_of_the_update() -> dict[str, Any]:
@@ -60,15 +59,12 @@ def equation_39(points: int = 50) -> dict[str, Any]:
     source = torch_rng(1)
     w, f = normal(source, WIDTH, CLASSES), normal(source, points, WIDTH)
     p = torch.stack([torch.exp(w.T @ x) / torch.exp(w.T @ x).sum() for x in f])
-
-    def printed(f: Tensor) -> Tensor:
-        return torch.exp(f @ w / (f @ w).sum(-1, keepdim=True))
-
-    masses = printed(f).sum(-1)
+    printed, at_start = (torch.exp(at @ w / (at @ w).sum(-1, keepdim=True)) for at in (f, torch.zeros_like(f)))
+    masses = printed.sum(-1)
     return {
         "eq39/meant": float((descent.expectation(w, f) - p @ w.T).abs().max()),
         "eq39/mass": float(((masses - 1).abs() / masses).min()),
-        "eq39/start": bool(torch.isfinite(printed(torch.zeros_like(f[:1])) @ w.T).all()),
+        "eq39/start": bool(torch.isfinite(at_start).all()),
     }
 
 
@@ -114,13 +110,9 @@ def equations_54_to_56(t: float = 1.5) -> dict[str, Any]:
 def scalar_flow(d: int = 4) -> dict[str, Any]:
     """Equation 57 sets the change of a matrix to a number: what of one step from ``s I`` is no multiple of I, as printed (the number is added to every
     entry) and times I."""
-    eye = torch.eye(d, dtype=torch.float64)
-    change = -normal(torch_rng(0), d, d).trace() / d
-
-    def left(s: Tensor) -> float:
-        return float((s - s.trace() / d * eye).norm() / s.norm())
-
-    return {"eq57/printed": left(0.5 * eye + 0.1 * change), "eq57/mended": left(0.5 * eye + 0.1 * change * eye)}
+    eye, change = torch.eye(d, dtype=torch.float64), -normal(torch_rng(0), d, d).trace() / d
+    steps = {"printed": 0.5 * eye + 0.1 * change, "mended": 0.5 * eye + 0.1 * change * eye}
+    return {f"eq57/{name}": float((s - s.trace() / d * eye).norm() / s.norm()) for name, s in steps.items()}
 
 
 def expectation_of_appendix_i(points: int = 20) -> dict[str, Any]:
@@ -155,18 +147,13 @@ def signs() -> dict[str, Any]:
     """Section 3.2.2 puts the minus into W_V, equations 35 to 37 into P of the second head: what each leaves of the expectation, relative."""
     context, query = eight_contexts()
     literal = paired(fast_model("rbf", 3, 9), LiteralBlocks, erasure="exact", erase_query=True)
-    e = literal.encode(context, query)
-    m = literal.matrices(D, N, 0)
-    slot = slice(D + WIDTH, D + 2 * WIDTH)
+    e, m = literal.encode(context, query), literal.matrices(D, N, 0)
     head = literal.erased(e, m)  # equation 36: + E
-
-    def left(after: Tensor) -> float:
-        return float(after[:, slot].abs().max()) / float(e[:, slot].abs().max())
-
-    return {
-        "signs/printed_pair": left(e + m["P2"] @ head),  # W_V = +E, P = -I
-        "signs/section322": left(e - head),  # W_V = -E, P = I
-    }
+    # W_V = +E with P = -I, and W_V = -E with P = I
+    pair, section, before = (
+        float(each[:, D + WIDTH : D + 2 * WIDTH].abs().max()) for each in (e + m["P2"] @ head, e - head, e)
+    )
+    return {"signs/printed_pair": pair / before, "signs/section322": section / before}
 
 
 @torch.no_grad()
@@ -174,8 +161,7 @@ def held_embedding(contexts: int = 32, blocks: int = 4) -> dict[str, Any]:
     """The published code holds the last embedding at zero. Log-probabilities of GD with ``W_e`` and with ``W_e - w_C``: largest difference, five kernels."""
     context, query = eight_contexts(contexts)
     found = []
-    for kernel in KERNELS:
-        model = fast_model(kernel, blocks, 5)
+    for model in (fast_model(kernel, blocks, 5) for kernel in KERNELS):
         before = torch.log_softmax(model(context, query), 0)
         model.embed.sub_(model.embed[:, -1:].clone())
         found.append(float((torch.log_softmax(model(context, query), 0) - before).abs().max()))
@@ -203,17 +189,16 @@ def kernel_expectation(blocks: int = 3) -> dict[str, Any]:
 
 def records() -> dict[str, Any]:
     """Every slip, and what the published code does beyond the text."""
-    every = (
-        categories_from_zero,
-        indices_of_the_update,
-        equation_39,
-        increments,
-        equations_54_to_56,
-        scalar_flow,
-        expectation_of_appendix_i,
-        sign_of_the_loss,
-        signs,
-        held_embedding,
-        kernel_expectation,
+    return (
+        categories_from_zero()
+        | indices_of_the_update()
+        | equation_39()
+        | increments()
+        | equations_54_to_56()
+        | scalar_flow()
+        | expectation_of_appendix_i()
+        | sign_of_the_loss()
+        | signs()
+        | held_embedding()
+        | kernel_expectation()
     )
-    return {key: value for one in every for key, value in one().items()}

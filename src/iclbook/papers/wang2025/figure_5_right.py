@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,9 +18,9 @@ from ...drawing import style
 from ...statistics import Estimate, interval
 from ...store import Results
 from ...training.study import Study
-from .contexts import TEST
-from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts, blocks
-from .networks import Network, weights
+from .contexts import BLOCK, TEST, numbers
+from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts
+from .networks import weights
 
 #: Probes: name, colour and dashes.
 PROBES = {
@@ -45,75 +46,50 @@ def per_episode(results: list[Results], what: str) -> np.ndarray:
     return np.mean([np.atleast_2d(r[what].astype(float)).mean(0) for r in results], axis=0)
 
 
-class Scored(NamedTuple):
-    """Hits and negative log-likelihoods of one model or probe, ``(E,)`` each."""
-
-    hits: np.ndarray
-    nll: np.ndarray
-
-    @classmethod
-    def of(cls, results: list[Results], name: str) -> Scored:
-        """Of what results call ``name``."""
-        return cls(per_episode(results, f"{name}hits"), per_episode(results, f"{name}nll"))
-
-
 def comparison_records(results: Mapping[str, Results]) -> dict:
     """Figure 5, right: the scores of every model and both probes, and what each number of blocks gains on the probes."""
-    every = {(name, ""): Scored.of(of(results, "unseen"), f"probe/{name}_") for name in PROBES}
+    names = {(probe, ""): ("unseen", f"probe/{probe}_") for probe in PROBES}
     for attention, (kind, group, *_) in ATTENTIONS.items():
-        every |= {(attention, k): Scored.of(of(results, kind), f"{group}{k}/") for k in BLOCKS}
+        names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
+    hits, nll = (
+        {at: per_episode(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
+        for what in ("hits", "nll")
+    )
     found: dict = {}
-    for (name, k), scored in every.items():
-        found[f"images/{name}/accuracy{k}"] = float(scored.hits.mean())
-        found[f"images/{name}/nll{k}"] = float(scored.nll.mean())
-    found["images/softmax/accuracy3"] = Estimate.mean(every["softmax", 3].hits)
-    ends = {
-        k: [np.exp(r[f"blocks{k}/log_gamma"][-1].astype(float)).mean() for r in of(results, "unseen")] for k in BLOCKS
-    }
-    found["images/gamma"] = [float(np.mean(gammas)) for gammas in ends.values()]
-    for name, attention in itertools.product(PROBES, ATTENTIONS):
-        theirs, key = every[name, ""], f"images/{attention}/{name}"
+    for name, k in names:
+        found[f"images/{name}/accuracy{k}"] = float(hits[name, k].mean())
+        found[f"images/{name}/nll{k}"] = float(nll[name, k].mean())
+    found["images/softmax/accuracy3"] = Estimate.mean(hits["softmax", 3])
+    ends = [[r[f"blocks{k}/log_gamma"][-1].astype(float) for r in of(results, "unseen")] for k in BLOCKS]
+    found["images/gamma"] = [float(np.exp(each).mean()) for each in ends]
+    for probe, attention in itertools.product(PROBES, ATTENTIONS):
+        key = f"images/{attention}/{probe}"
         for k in BLOCKS:
-            ours = every[attention, k]
-            found[f"{key}/accuracy{k}"] = Estimate.mean(ours.hits - theirs.hits)
+            found[f"{key}/accuracy{k}"] = Estimate.mean(hits[attention, k] - hits[probe, ""])
             if k > 1:
-                found[f"{key}/nll{k}_ratio"] = Estimate.ratio(ours.nll, theirs.nll)
-        found[f"{key}/nll1"] = Estimate.mean(every[attention, 1].nll - theirs.nll)
+                found[f"{key}/nll{k}_ratio"] = Estimate.ratio(nll[attention, k], nll[probe, ""])
+        found[f"{key}/nll1"] = Estimate.mean(nll[attention, 1] - nll[probe, ""])
     return found
 
 
-class LabelsOnly(GlyphEpisodes):
-    """Episodes of glyphs with features of length 0: labels are chosen without regard to images."""
-
-    def table(self) -> Tensor:
-        """No features of the training or the test classes, ``(classes, typefaces, copies, 0)``."""
-        glyphs = self.network.glyphs
-        classes = glyphs.n_train if self.part == "train" else glyphs.n_classes - glyphs.n_train
-        return torch.zeros(classes, glyphs.typefaces, glyphs.copies, 0)
-
-
 def labels(task: GlyphEpisodes, n: int) -> Tensor:
-    """Labels of the first ``n`` test episodes ``(N + 1, n)``, the query's last."""
-    drawn = blocks(LabelsOnly(task.few_shot, task.part, task.network), n, TEST)
-    return torch.cat([torch.cat([batch.context[:, -1], batch.target]) for batch in drawn], dim=-1).long()
-
-
-def _d(network: Network) -> int:
-    """Features that the kept network gives: the channels of its last convolution."""
-    return len(weights(network)[f"convolutions.{len(network.channels)}.weight"])
+    """Labels of the first ``n`` test episodes ``(N + 1, n)``, the query's last; no features are needed for them."""
+    drawn = (numbers(task, block, TEST)[1] for block in range(math.ceil(n / BLOCK)))
+    return torch.cat([task.few_shot.choose(words, *task.shape)[1] for words in drawn], dim=-1)[:, :n]
 
 
 def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -> dict:
     """Figure 6: the setting, checked on the episodes and the weights of the models, and the control with labels dealt at random."""
     on, chosen = of(results, "unseen"), of(studies, "unseen")
     first: ImageContexts = chosen[0].data.prompts
-    glyphs, ways = first.task.network.glyphs, first.task.few_shot.ways
-    shown = labels(first.unseen, 4)[:-1]
+    network, ways = first.task.network, first.task.few_shot.ways
+    glyphs, shown = network.glyphs, labels(first.unseen, 4)[:-1]
+    features = weights(network)[f"convolutions.{len(network.channels)}.weight"]  # channels of the last convolution
     as_stated = (
         shown.shape[0] == 50
         and all((shown == way).sum(0).eq(10).all() for way in range(ways))
         and ways == 5
-        and _d(first.task.network) == 512
+        and len(features) == 512
         and all(spec.build().embed.shape == (WIDTH, ways) for spec in chosen[0].groups)
         and (glyphs.n_train, glyphs.n_classes - glyphs.n_train) == (900, 100)
         and all(study.data.prompts.task.network.n_classes == glyphs.n_train for study in chosen)
@@ -128,7 +104,6 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
         "images/networks": len(on),
         "images/classes": glyphs.n_classes,
         "images/test_classes": glyphs.n_classes - glyphs.n_train,
-        "images/minutes": sum(r.provenance["seconds"] for r in results.values()) / 60,
     }
 
 

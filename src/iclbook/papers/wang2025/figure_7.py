@@ -1,9 +1,9 @@
-"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token, and where models that learn English end."""
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; parameter counts; and where
+models that learn English end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ from torch import Tensor
 from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
+from ...models.language import KERNELS, GDLanguage, LanguageModel, TransformerLanguage, normed
 from ...statistics import Estimate, ratio_terms, standard_error, widened_error
-from ...store import Results
+from . import descent
+from .figures_3_5 import Get, difference
 from .language import MODELS
 
 #: Of the checks: tokens, places, width, heads.
@@ -73,13 +74,8 @@ def example_by_example(model: GDLanguage, tokens: Tensor) -> Tensor:
 
 
 def interaction(model: Any) -> float:
-    """How far the effect of two changed tokens is from the sum of their effects, relative to one of them."""
-    y = story()
-    one, two, both = y.clone(), y.clone(), y.clone()
-    one[2], both[2] = (y[2] + 1) % V, (y[2] + 1) % V
-    two[5], both[5] = (y[5] + 1) % V, (y[5] + 1) % V
-    start, a, b, ab = (function(model, x) for x in (y, one, two, both))
-    return float((ab - a - b + start).abs().max() / (a - start).abs().max())
+    """:func:`descent.interaction` of two changed tokens."""
+    return descent.interaction(lambda tokens: function(model, tokens), story(), (2, 5), V)
 
 
 def records() -> dict[str, Any]:
@@ -124,6 +120,44 @@ def plot_tensors() -> Figure:
     return fig
 
 
+# -- how many parameters, and what the printed 8K and 6M count -----------------------------------------------------------
+
+#: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
+PUBLISHED, PAPER_HEADS = (50_257, 256, 512), 8
+
+
+def parameters() -> dict[str, Any]:
+    """Section 6.3's counts, taken in modules without memory, and what they leave out: GD, GD with feed-forward, the Transformer with heads of full width
+    (published code) and with standard ones (Radford et al. 2019)."""
+    with torch.device("meta"):
+        gd, gd_ff = (GDLanguage(*PUBLISHED, n_heads=PAPER_HEADS, feed_forward=ff) for ff in (False, True))
+        tf, split = (TransformerLanguage(*PUBLISHED, n_heads=PAPER_HEADS, split=split) for split in (False, True))
+
+    def part(model: LanguageModel, *names: str) -> int:
+        return sum(getattr(model, name).numel() for name in names)
+
+    diagonals, mixing = part(gd, "lam"), part(gd, "mix")
+    qkv, text = ("W_Q", "W_K", "W_V"), diagonals + gd.n_heads + mixing
+    inner, standard = (model.count() - model.embedding_count() for model in (gd_ff, split))
+    return {
+        "params/gd": diagonals,
+        "params/gd_counted_twice": 2 * diagonals,
+        "params/gd_scalar": diagonals + gd.n_heads,
+        "params/gd_text_millions": text / 1e6,
+        "params/tf_millions": part(tf, *qkv) / 1e6,
+        "params/tf_with_P_millions": part(tf, *qkv, "W_O") / 1e6,
+        "params/tf_narrow_millions": part(split, *qkv, "W_O") / 1e6,
+        "params/gd_with_P_ratio": (diagonals + mixing) / diagonals,
+        "params/gd_total_millions": gd.count() / 1e6,
+        "params/tf_total_millions": tf.count() / 1e6,
+        "params/total_ratio": gd.count() / tf.count(),
+        "params/gd_ff_millions": inner / 1e6,
+        "params/standard_millions": standard / 1e6,
+        "params/standard_ratio": inner / standard,
+        "params/attention_ratio": text / part(split, *qkv, "W_O"),
+    }
+
+
 # -- models of :mod:`.language`, in nats a token of held-out text --------------------------------------------------------
 
 #: Held-out windows that follow one another are alike: errors are taken over blocks of so many.
@@ -137,7 +171,7 @@ TEXT_LABELS = {
 }
 
 
-def losses(get: Callable[[str], Results]) -> dict[str, np.ndarray]:
+def losses(get: Get) -> dict[str, np.ndarray]:
     """Model -> nats a token of each record, run and block of held-out windows, ``(T, R, n)``."""
     found = {}
     for name in MODELS:
@@ -147,33 +181,26 @@ def losses(get: Callable[[str], Results]) -> dict[str, np.ndarray]:
     return found
 
 
-def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
-    """Mean of ``a - b``, ``(R, n)`` each, paired by run and block: the errors of few runs and of the held-out text, added in squares."""
-    apart = a - b
-    errors = widened_error(apart.mean(1)), standard_error(apart.mean(0))
-    return Estimate(float(apart.mean()), float(np.hypot(*errors)))
-
-
 def share(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """``mean(above) / mean(below)``, ``(R, n)`` each, paired by run and block, with the same two errors to first order."""
+    """``mean(above) / mean(below)``, ``(R, n)`` each, paired by run and block, with the errors of few runs and of the held-out text to first order."""
     runs, blocks = (ratio_terms(above.mean(axis), below.mean(axis)) for axis in (1, 0))
     error = np.hypot(widened_error(runs), standard_error(blocks))
     return Estimate(float(above.mean() / below.mean()), float(error))
 
 
-def text_records(get: Callable[[str], Results]) -> dict[str, object]:
+def text_records(get: Get) -> dict[str, object]:
     """``text/...``: where each model ends, how far GD is behind, and what share of that feed-forward leaves."""
     ends = {name: nll[-1] for name, nll in losses(get).items()}
     return {
         "text/seeds": len(ends["gd"]),
-        "text/gd_behind": difference(ends["gd"], ends["tf"]),
+        "text/gd_behind": difference(ends["gd"], ends["tf"], widened_error),
         "text/ff_left": share(ends["gd-ff"] - ends["tf"], ends["gd"] - ends["tf"]),
-        "text/without_ff": difference(ends["tf-no-ff"], ends["gd"]),
-        "text/p_is_worth": difference(ends["gd-no-p"], ends["gd"]),
+        "text/without_ff": difference(ends["tf-no-ff"], ends["gd"], widened_error),
+        "text/p_is_worth": difference(ends["gd-no-p"], ends["gd"], widened_error),
     }
 
 
-def plot_text(get: Callable[[str], Results]) -> Figure:
+def plot_text(get: Get) -> Figure:
     """Loss on held-out text along training, mean of the runs, and where every run ends."""
     fig, (curves, ends) = style.figure(2)
     steps = get("language_gd").group("gd")["steps"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,45 +21,25 @@ from .figures_8_9 import NAMES, model_of_run, near
 from .studies import SIZES, STARTS
 
 
-@dataclass(frozen=True)
-class Learned:
-    """What Trained TF learned, and the products that figures 10 and 11 show, run by run.
+class Learned(NamedTuple):
+    """What Trained TF learned, run by run, and the products that figures 10 and 11 show; D = d + 2 d'."""
 
-    Attributes:
-        matrices: ``W_Q, W_K, W_V, P`` ``(R, D, D)``, ``embed`` ``(R, d', C)``.
-        A, B: the first columns of W_K and W_Q, ``(R, D, d)``.
-        Q: ``A^T B`` ``(R, d, d)``.
-        E, D: ``(R, d', D)`` and ``(R, D, d')``.
-        ED: ``(R, d', d')``.
-    """
-
-    matrices: dict[str, np.ndarray]
-    A: np.ndarray
-    B: np.ndarray
-    Q: np.ndarray
-    E: np.ndarray
-    D: np.ndarray
-    ED: np.ndarray
+    matrices: dict[str, np.ndarray]  # W_Q, W_K, W_V, P (R, D, D), embed (R, d', C)
+    A: np.ndarray  # the first columns of W_K, (R, D, d)
+    B: np.ndarray  # those of W_Q
+    E: np.ndarray  # (R, d', D)
+    D: np.ndarray  # (R, D, d')
+    Q: np.ndarray  # A^T B, (R, d, d)
+    ED: np.ndarray  # (R, d', d')
 
 
 def products(m: dict[str, np.ndarray]) -> Learned:
-    """The products of matrices ``(R, D, D)``, D = d + 2 d'."""
+    """The products of matrices."""
     w = m["embed"].shape[1]
     d = m["P"].shape[1] - 2 * w
     a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
     e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
-    return Learned(m, a, b, np.einsum("rki,rkj->rij", a, b), e, v, e @ v)
-
-
-def learned(get: Get, profile: str, group: str) -> Learned:
-    """Figures 10 and 11 of a group, each draw at its best validation record."""
-    every = [stopped_parameters(get(f"long{u}"), group) for u in range(SIZES[profile].units)]
-    return products({n: np.concatenate([one[n] for one in every]) for n in every[0]})
-
-
-def crossed(one: Learned) -> Learned:
-    """The control: W_K and P of each draw beside W_Q and W_V of the next one."""
-    return products(one.matrices | {n: np.roll(one.matrices[n], -1, axis=0) for n in ("W_Q", "W_V")})
+    return Learned(m, a, b, e, v, np.einsum("rki,rkj->rij", a, b), e @ v)
 
 
 def norm(matrices: np.ndarray) -> np.ndarray:
@@ -84,18 +63,13 @@ def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
     return norm(these - those) / norm(these)
 
 
-def transposed(matrices: np.ndarray) -> np.ndarray:
-    """Each matrix ``(R, n, k)`` transposed."""
-    return matrices.swapaxes(1, 2)
-
-
 def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates in which the symmetric part of E D is I, ``G = S^{-1/2}`` ``(R, d', d')``, and whether there are any ``(R,)``: S is positive definite.
 
     ``W_e -> G^-T W_e`` with ``E -> G E``, ``D -> D G^T`` leaves every prediction as it is, so E D means something only up to ``G E D G^T``. Without such
     coordinates G is I.
     """
-    values, vectors = np.linalg.eigh((one.ED + transposed(one.ED)) / 2)
+    values, vectors = np.linalg.eigh((one.ED + one.ED.swapaxes(1, 2)) / 2)
     definite = values.min(1) > 0
     roots = 1 / np.sqrt(np.where(definite[:, None], values, 1.0))
     gauge = np.einsum("rik,rk,rjk->rij", vectors, roots, vectors)
@@ -103,24 +77,21 @@ def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distances(one: Learned) -> dict[str, np.ndarray]:
-    """How far the products are from what gradient descent would have, run by run: Q and E D from multiples of I, A from B, E from ``D^T``; ``gauge_...``: in
-    the coordinates of :func:`good_gauge`, 1 where there are none."""
+    """How far the products are from what gradient descent would have, run by run: Q and E D from multiples of I, A from B, E from ``D^T``, and ``A^T A`` and
+    ``D^T D`` from multiples of I, as for orthogonal columns of one length. ``gauge_...``, ``D_columns``: in the coordinates of :func:`good_gauge`; the former
+    are 1 where there are none."""
     gauge, definite = good_gauge(one)
-    e, d = gauge @ one.E, one.D @ transposed(gauge)
+    e, d = gauge @ one.E, one.D @ gauge.swapaxes(1, 2)
     return {
         "code_Q": anisotropy(one.Q),
         "code_AB": distance(one.A, one.B),
         "code_ED": anisotropy(one.ED),
-        "code_transpose": distance(one.E, transposed(one.D)),
+        "code_transpose": distance(one.E, one.D.swapaxes(1, 2)),
+        "A_columns": anisotropy(one.A.swapaxes(1, 2) @ one.A),
+        "D_columns": anisotropy(d.swapaxes(1, 2) @ d),
         "gauge_ED": np.where(definite, anisotropy(e @ d), 1.0),
-        "gauge_transpose": np.where(definite, distance(e, transposed(d)), 1.0),
+        "gauge_transpose": np.where(definite, distance(e, d.swapaxes(1, 2)), 1.0),
     }
-
-
-def columns(one: Learned) -> dict[str, np.ndarray]:
-    """Distance of ``A^T A``, and of ``D^T D`` in the coordinates of :func:`good_gauge`, from a multiple of I: 0 for orthogonal columns of one length."""
-    d = one.D @ transposed(good_gauge(one)[0])
-    return {"A_columns": anisotropy(transposed(one.A) @ one.A), "D_columns": anisotropy(transposed(d) @ d)}
 
 
 def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
@@ -165,24 +136,24 @@ def every_kernel(get: Get) -> dict[str, Any]:
 def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
     """What decides figures 10 and 11 (from the published start) and the questions of gauge, one number for each draw; and the trainings by start."""
     task = Quadrants(N=SIZES[profile].quad_N, embed_seed=FIRST)
-    found = {name: learned(get, profile, name) for name, _, _ in STARTS}
+    found = {}
+    for start, _, _ in STARTS:
+        every = [stopped_parameters(get(f"long{u}"), start) for u in range(SIZES[profile].units)]
+        found[start] = products({name: np.concatenate([one[name] for one in every]) for name in every[0]})
     code = found["code"]
-    each = {**distances(code), **columns(code), **in_logits(code)}
-    values: dict[str, Any] = {f"fig10/{name}": per_draw(these) for name, these in each.items()}
-    for name, these in distances(crossed(code)).items():
-        values[f"fig10/{name}_crossed"] = these.tolist()
-    del values["fig10/code_ED_crossed"], values["fig10/code_transpose_crossed"]
-    values["fig10/asymmetry"] = (norm((code.ED - transposed(code.ED)) / 2) / norm(code.ED)).tolist()
+    each = distances(code) | in_logits(code) | {"true_ED": anisotropy(found["true"].ED)}
+    # every draw is judged; how far another draw's number would lie is their standard deviation
+    values: dict[str, Any] = {f"fig10/{name}": Estimate(v, float(np.std(v, ddof=1))) for name, v in each.items()}
+    # the control: W_K and P of each draw beside W_Q and W_V of the next one
+    rolled = {name: np.roll(code.matrices[name], -1, axis=0) for name in ("W_Q", "W_V")}
+    crossed = distances(products(code.matrices | rolled))
+    for name in ("code_Q", "code_AB", "gauge_ED", "gauge_transpose"):
+        values[f"fig10/{name}_crossed"] = crossed[name].tolist()
+    values["fig10/asymmetry"] = (norm((code.ED - code.ED.swapaxes(1, 2)) / 2) / norm(code.ED)).tolist()
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
-    values["fig10/true_ED"] = per_draw(anisotropy(found["true"].ED))
     values |= every_kernel(get) | inert(get, profile)
     return values | gauge(code, task) | gauge_spreads(found) | inverse_values(found["true"]), found
-
-
-def per_draw(values: np.ndarray) -> Estimate:
-    """One number for each draw ``(R,)``, every one of which is judged, and how far another draw's would lie: their standard deviation."""
-    return Estimate(values, float(np.std(values, ddof=1)))
 
 
 def gauge_spreads(found: dict[str, Learned]) -> dict[str, Any]:
@@ -206,7 +177,7 @@ def inverse_values(held: Learned) -> dict[str, Any]:
     multiple of I, for the draw's own W_e and for the next draw's.
     """
     centred = held.matrices["embed"] - held.matrices["embed"].mean(2, keepdims=True)  # (R, d', C)
-    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ transposed(centred)), held.ED))
+    inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ centred.swapaxes(1, 2)), held.ED))
 
     def cosine(those: np.ndarray) -> np.ndarray:
         return (departs * those).sum((1, 2)) / (norm(departs) * norm(those))
@@ -222,15 +193,10 @@ def inverse_values(held: Learned) -> dict[str, Any]:
 def inert(get: Get, profile: str) -> dict[str, float]:
     """Share of the entries whose gradient is zero for every prompt, and their largest change during training over draws (published start)."""
     task = Quadrants()
-    masks = TrainedStep(task.d, task.n_classes, task.width).inert()
+    masks = {name: mask.numpy() for name, mask in TrainedStep(task.d, task.n_classes, task.width).inert().items()}
     every = [get(f"long{u}").group("code") for u in range(SIZES[profile].units)]
-    moved = [
-        float(np.abs(results[n][-1] - results[n][0])[:, mask.numpy()].max())
-        for results in every
-        for n, mask in masks.items()
-    ]
-    share = float(torch.cat([m.flatten() for m in masks.values()]).double().mean())
-    return {"fig10/inert_share": share, "fig10/inert_moved": max(moved)}
+    moved = [np.abs(one[name][-1] - one[name][0])[:, mask].max() for one in every for name, mask in masks.items()]
+    return {"fig10/inert_share": float(np.mean(list(masks.values()))), "fig10/inert_moved": float(max(moved))}
 
 
 @torch.no_grad()
@@ -240,7 +206,7 @@ def gauge(one: Learned, task: Quadrants) -> dict[str, Any]:
     g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
     batch = sample_contexts(task, 64, 22)
     context, query = batch.context.double(), batch.query.double()
-    model, turned = (model_of_run("TF", "softmax", task, {n: p[0] for n, p in one.matrices.items()}) for _ in range(2))
+    model, turned = (model_of_run("softmax", {n: p[0] for n, p in one.matrices.items()}) for _ in range(2))
     before = model(context, query)
     d, w = task.d, task.width
     turned.embed.copy_(torch.linalg.inv(g).T @ model.embed)
@@ -256,8 +222,8 @@ def gauge(one: Learned, task: Quadrants) -> dict[str, Any]:
     }
 
 
-def plot_matrices(one: Learned, run: int = 0) -> Figure:
-    """Figure 10: the four matrices of one run; hatched: entries that no gradient reaches."""
+def plot_matrices(one: Learned) -> Figure:
+    """Figure 10: the four matrices of the first draw; hatched: entries that no gradient reaches."""
     names = {"W_Q": "$B$ reads $x$", "W_K": "$A$ reads $x$", "W_V": "$D$ reads $w$", "P": "$E$ writes $f$"}
     size = one.matrices["W_Q"].shape[-1]
     w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
@@ -266,7 +232,7 @@ def plot_matrices(one: Learned, run: int = 0) -> Figure:
     fig, axes = style.figure(len(names), height=2.2)
     middles = [(d - 1) / 2, d + (w - 1) / 2, d + w + (size - d - w - 1) / 2]
     for ax, (name, does) in zip(axes, names.items(), strict=True):
-        style.heatmap(ax, one.matrices[name][run], title=f"${name}$: {does}")
+        style.heatmap(ax, one.matrices[name][0], title=f"${name}$: {does}")
         for edge in (d - 0.5, d + w - 0.5):
             ax.axvline(edge, color=style.INK, lw=0.8)
         x, y, width, height = never[name]
@@ -279,7 +245,7 @@ def plot_matrices(one: Learned, run: int = 0) -> Figure:
 def plot_products(one: Learned) -> Figure:
     """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that make its symmetric part I, each divided by its largest entry."""
     gauge, _ = good_gauge(one)
-    rows = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, best\ncoordinates": gauge @ one.ED @ transposed(gauge)}
+    rows = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, best\ncoordinates": gauge @ one.ED @ gauge.swapaxes(1, 2)}
     fig, axes = style.figure(len(one.Q), 3, height=5.0)
     for row, (name, matrices) in enumerate(rows.items()):
         for run, matrix in enumerate(matrices):

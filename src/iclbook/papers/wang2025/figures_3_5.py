@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,11 +14,13 @@ from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error, t_of_mean
 from ...store import Results
-from .contexts import Scores, scores, stopped_parts
+from .contexts import best_records, stopped
 from .studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
+#: Arrays of figure 4: context size (``narrow``, ``wide``) -> number of blocks -> name.
+ByDepth = Mapping[str, Mapping[int, Mapping[str, np.ndarray]]]
 #: An NLL counts as reached within this of the value at the largest number of contexts (nats).
 REACHED = 0.05
 #: Number of contexts that stands for "at none of the numbers tried".
@@ -28,23 +30,27 @@ WHAT = {"accuracy": "test accuracy", "nll": "test NLL (nats)"}
 AUTHORS_RUNS = 5
 
 
+def run_error(values: np.ndarray) -> float:
+    """Standard error of the mean over runs ``(R,)``; 0 for the single run that the smoke profile has of costly models."""
+    return float(standard_error(values)) if len(values) > 1 else 0.0
+
+
 def estimate(differences: np.ndarray) -> Estimate:
-    """Mean of paired differences over runs ``(R,)`` with its standard error; 0 for the single run that the smoke profile has of costly models."""
-    error = float(standard_error(differences)) if len(differences) > 1 else 0.0
-    return Estimate(float(np.mean(differences)), error)
+    """Mean of paired differences over runs ``(R,)`` with :func:`run_error`."""
+    return Estimate(float(np.mean(differences)), run_error(differences))
 
 
-def t_of_runs(differences: np.ndarray) -> float:
-    """Mean of paired differences ``(R,)`` over its standard error; 0 for a single run or runs without spread."""
-    return float(t_of_mean(differences)) if np.ptp(differences) > 0 else 0.0
+def difference(first: np.ndarray, second: np.ndarray, error: Callable[[np.ndarray], float] = run_error) -> Estimate:
+    """Mean of ``first - second``, ``(R, n)`` each, paired by run and by what both are tested on (contexts, text): the errors of both, added in squares."""
+    apart = first - second
+    return Estimate(float(apart.mean()), float(np.hypot(error(apart.mean(1)), standard_error(apart.mean(0)))))
 
 
 # -- against the number of contexts -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """Early-stopped scores against the number of contexts: ``accuracy[model]``, ``nll[model]``, ``train[model]`` of shape ``(len(L), R)``.
+class Sweep(NamedTuple):
+    """Early-stopped scores against the number of contexts, ``(len(L), R)`` of each model.
 
     ``train`` is the mean minibatch loss over the recorded stretch that ends at the best validation record, where ``accuracy`` and ``nll`` are taken.
     """
@@ -55,24 +61,8 @@ class Sweep:
     train: dict[str, np.ndarray]
 
 
-def _sweep(get: Get, L: tuple[int, ...], models: Mapping[str, tuple[str, str]]) -> Sweep:
-    """``models``: name -> beginning of the study's name, which L follows, and group."""
-    found: dict[str, dict[str, np.ndarray]] = {"accuracy": {}, "nll": {}, "train": {}}
-    for model, (study, group) in models.items():
-        results = [get(f"{study}_L{n}") for n in L]
-        kept = [scores(one, group) for one in results]
-        for what in WHAT:
-            found[what][model] = np.stack([s.stopped(what) for s in kept])
-        losses = [
-            np.take_along_axis(one[f"{group}/loss"], s.best[None], axis=0)[0]
-            for one, s in zip(results, kept, strict=True)
-        ]
-        found["train"][model] = np.stack(losses).astype(float)
-    return Sweep(L, **found)
-
-
 #: Figure 3's models: beginning of the study's name, which L follows, and group.
-MODELS = {
+ONE_BLOCK = {
     "GD softmax": ("published_inner", "softmax"),
     "GD RBF": ("published_squared", "rbf"),
     "GD linear": ("published_inner", "linear"),
@@ -82,15 +72,21 @@ MODELS = {
 }
 
 
-def one_block(get: Get, profile: str) -> Sweep:
-    """Figure 3."""
-    return _sweep(get, SIZES[profile].L, MODELS)
+#: Those of figure 5, left.
+TWO_BLOCKS = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")}
 
 
-def two_blocks(get: Get, profile: str) -> Sweep:
-    """Figure 5, left."""
-    models = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")}
-    return _sweep(get, SIZES[profile].L, models)
+def swept(get: Get, profile: str, models: Mapping[str, tuple[str, str]]) -> Sweep:
+    """Figure 3 or figure 5, left."""
+    L = SIZES[profile].L
+
+    def values(name: str) -> dict[str, np.ndarray]:
+        return {
+            model: np.stack([stopped(get(f"{study}_L{n}").group(group), name) for n in L])
+            for model, (study, group) in models.items()
+        }
+
+    return Sweep(L, values("accuracy_test"), values("nll_test"), values("loss"))
 
 
 def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
@@ -105,17 +101,16 @@ def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
 
 def apart(get: Get, what: str, one: tuple[str, str], other: tuple[str, str]) -> Estimate:
     """Mean of ``one - other``, each a study and a group, over their starts, which are paired, and over test contexts, which they share: the errors of both."""
-    first, second = (stopped_parts(get(study), group, what) for study, group in (one, other))  # (R, PARTS)
+    first, second = (stopped(get(study).group(group), f"{what}_parts") for study, group in (one, other))  # (R, PARTS)
     n = min(len(first), len(second))
-    gap = first[:n] - second[:n]
-    return Estimate(float(gap.mean()), np.hypot(estimate(gap.mean(1)).error, standard_error(gap.mean(0))))
+    return difference(first[:n], second[:n])
 
 
 def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
     """Figure 3: how far Trained TF is behind GD at the largest L, from which L on each is near GD's best, and Trained TF beside the authors' printed values."""
     accuracy, nll = sweep.accuracy, sweep.nll
-    last = {model: (f"{study}_L{sweep.L[-1]}", group) for model, (study, group) in MODELS.items()}
-    says, block = printed("wang2025"), scores(get("published_block"), "tf")
+    last = {model: (f"{study}_L{sweep.L[-1]}", group) for model, (study, group) in ONE_BLOCK.items()}
+    says, block = printed("wang2025"), get("published_block").group("tf")
     found: dict[str, Any] = {
         "fig3/seeds": [accuracy["GD softmax"].shape[1], accuracy["TF RBF"].shape[1]],
         "fig3/L": list(sweep.L),
@@ -127,7 +122,7 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
     }
     for what in WHAT:
         layer, gd = (getattr(sweep, what)[model][0] for model in ("TF softmax", "GD softmax"))
-        for reading, runs in (("printed", layer), ("coded", block.stopped(what))):
+        for reading, runs in (("printed", layer), ("coded", stopped(block, f"{what}_test"))):
             found[f"fig3/{reading}_{what}"] = estimate(runs) - says[f"authors/one_tf_{what}"]
         found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
     for kernel in ("softmax", "RBF"):
@@ -139,12 +134,13 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
     return found
 
 
-def figure_5(sweep: Sweep) -> dict[str, Any]:
-    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L."""
-    gd, tf = sweep.nll["GD"], sweep.nll["TF"]
+def figure_5(deep: Sweep, sweep: Sweep) -> dict[str, Any]:
+    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for two blocks as for one: is the gap of Trained TF data (it
+    fits its contexts better than new ones) or optimisation (it does not fit them)? NLL at the best validation record."""
+    gd, tf = deep.nll["GD"], deep.nll["TF"]
     between = tf - gd  # runs of one number start from one seed and share minibatches
-    return {
-        "fig5/L": list(sweep.L),
+    found: dict[str, Any] = {
+        "fig5/L": list(deep.L),
         "fig5/seeds": [gd.shape[1], tf.shape[1]],
         "fig5/gd_nll": gd.mean(1).tolist(),
         "fig5/tf_nll": tf.mean(1).tolist(),
@@ -152,6 +148,16 @@ def figure_5(sweep: Sweep) -> dict[str, Any]:
         "fig5/last_gap": estimate(between[-1]),
         "fig5/gd_cost": estimate(gd[0] - gd[-1]),
     }
+    for name, s, model, free in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
+        overfit, behind = s.nll[free] - s.train[free], (s.nll[free] - s.nll[model])[-1]
+        found |= {
+            f"q-gap/{name}_unfitted_large": float(s.train[free][-1].mean() - s.train[model][-1].mean()),
+            f"q-gap/{name}_overfit_small": float(overfit[0].mean()),
+            f"q-gap/{name}_overfit_large": float(overfit[-1].mean()),
+            f"q-gap/{name}_test_large": float(behind.mean()),
+            f"q-gap/{name}_test_large_t": float(t_of_mean(behind)) if np.ptp(behind) > 0 else 0.0,
+        }
+    return found
 
 
 def of_printed_values() -> dict[str, float]:
@@ -168,41 +174,23 @@ def of_printed_values() -> dict[str, float]:
     }
 
 
-def gap(sweep: Sweep, deep: Sweep) -> dict[str, Any]:
-    """Is the gap of Trained TF data (it fits its contexts better than new ones) or optimisation (it does not fit them)? NLL at the best validation record."""
-    found: dict[str, Any] = {}
-    for name, s, gd, tf in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
-        overfit, apart = s.nll[tf] - s.train[tf], (s.nll[tf] - s.nll[gd])[-1]
-        found |= {
-            f"q-gap/{name}_unfitted_large": float(s.train[tf][-1].mean() - s.train[gd][-1].mean()),
-            f"q-gap/{name}_overfit_small": float(overfit[0].mean()),
-            f"q-gap/{name}_overfit_large": float(overfit[-1].mean()),
-            f"q-gap/{name}_test_large": float(apart.mean()),
-            f"q-gap/{name}_test_large_t": t_of_runs(apart),
-        }
-    return found
-
-
 # -- against the number of blocks -------------------------------------------------------------------------------------
 
 
-def by_depth(get: Get, profile: str) -> dict[str, dict[int, Scores]]:
-    """Figure 4: scores along training for each number of blocks, ``N = 10`` (narrow), and ``N = 125`` on the authors' W_e (wide)."""
-    s = SIZES[profile]
-    narrow = {k: scores(get("deep_gd"), f"softmax-{k}") for k in s.depths}
-    wide = {k: scores(get("published_depths"), f"softmax-{k}") for k in s.depths}
-    return {"narrow": narrow, "wide": wide}
+def by_depth(get: Get, profile: str) -> ByDepth:
+    """Figure 4: arrays of the group of each number of blocks, ``N = 10`` (narrow), and ``N = 125`` on the authors' W_e (wide)."""
+    studies = {"narrow": get("deep_gd"), "wide": get("published_depths")}
+    return {name: {k: one.group(f"softmax-{k}") for k in SIZES[profile].depths} for name, one in studies.items()}
 
 
-def figure_4(found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
+def figure_4(found: ByDepth) -> dict[str, Any]:
     """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed).
 
     ``at_end`` is the share of the runs that are best at their last record, which have not converged.
     """
-
     values: dict[str, Any] = {}
     for name, by in found.items():
-        accuracy, nll = ({k: s.stopped(what) for k, s in by.items()} for what in WHAT)
+        accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
         later = [nll[k].mean() for k in by if k > 1]
         values |= {
             f"fig4/{name}_accuracy": [float(each.mean()) for each in accuracy.values()],
@@ -213,20 +201,21 @@ def figure_4(found: Mapping[str, Mapping[int, Scores]]) -> dict[str, Any]:
             f"fig4/{name}_late_gain": float(later[0] - min(later)),
         }
     wide = found["wide"]
-    values["fig4/wide_third_gain"] = estimate(wide[2].stopped("nll") - wide[3].stopped("nll"))
-    values["fig4/wide_at_end"] = float(np.mean([(s.best == len(s.steps) - 1).mean() for s in wide.values()]))
-    return values
+    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in wide.values()]
+    third = stopped(wide[2], "nll_test") - stopped(wide[3], "nll_test")
+    return values | {"fig4/wide_third_gain": estimate(third), "fig4/wide_at_end": float(np.mean(last))}
 
 
 # -- over draws of W_e, contexts and initialisation -------------------------------------------------------------------
 
 
 def new_draws(get: Get, profile: str) -> dict[str, Any]:
-    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add."""
+    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add; of the spread
+    between units, that of its difference to the spread within them."""
 
     def of(study: str, group: str, what: str) -> np.ndarray:  # (units, inits)
         units = range(SIZES[profile].units)
-        return np.stack([scores(get(f"new{u}_{study}"), group).stopped(what) for u in units])
+        return np.stack([stopped(get(f"new{u}_{study}").group(group), f"{what}_test") for u in units])
 
     def mean(values: np.ndarray) -> Estimate:
         return Estimate.mean(values.mean(1))
@@ -239,29 +228,22 @@ def new_draws(get: Get, profile: str) -> dict[str, Any]:
     softmax, linear = ({what: of("gd", kernel, what).mean() for what in WHAT} for kernel in ("softmax", "linear"))
     found["q-new-draws/linear_gap"] = float(softmax["accuracy"] - linear["accuracy"])
     found["q-new-draws/linear_nll_gap"] = float(linear["nll"] - softmax["nll"])
+    accuracy = of("deep", "softmax-1", "accuracy")
+
+    def within(values: np.ndarray) -> float:  # 0 for one initialisation
+        return float(np.sqrt(values.var(1, ddof=1).mean())) if values.shape[1] > 1 else 0.0
+
+    def between(values: np.ndarray) -> float:
+        return float(values.mean(1).std(ddof=1))
+
     depth = {(k, what): of("wide", f"softmax-{k}", what) for k in (1, 2, 3) for what in WHAT}
     return found | {
         "q-new-draws/second_gain": mean(depth[2, "accuracy"] - depth[1, "accuracy"]),
         "q-new-draws/second_nll_gain": mean(depth[1, "nll"] - depth[2, "nll"]),
         "q-new-draws/third_nll_gain": mean(depth[2, "nll"] - depth[3, "nll"]),
         "q-new-draws/two_block_gap": mean(of("two_tf", "tf", "nll") - of("deep", "softmax-2", "nll")),
-        **spreads(of("deep", "softmax-1", "accuracy")),
-    }
-
-
-def spreads(values: np.ndarray) -> dict[str, float]:
-    """Standard deviation between units and within them (0 for one initialisation), from ``(units, inits)``; the error is that of their difference."""
-
-    def within(values: np.ndarray) -> float:
-        return float(np.sqrt(values.var(1, ddof=1).mean())) if values.shape[1] > 1 else 0.0
-
-    def between(values: np.ndarray) -> float:
-        return float(values.mean(1).std(ddof=1))
-
-    return {
-        "q-draw-spread/units": between(values),
-        "q-draw-spread/inits": within(values),
-        "q-draw-spread/units_se": bootstrap_error(lambda drawn: between(drawn) - within(drawn), values),
+        "q-draw-spread/units": Estimate(between(accuracy), bootstrap_error(lambda a: between(a) - within(a), accuracy)),
+        "q-draw-spread/inits": within(accuracy),
     }
 
 
@@ -276,12 +258,10 @@ def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
         "q-published/wide_": f"published_inner_L{SIZES[profile].L[0]}",
         "q-printed-kernel/": "published_printed",
     }
-    for key, study in readings.items():
-        ran = scores(get(study), "softmax")
-        for what in WHAT:
-            ours = ran.stopped(what)
-            error = says[f"authors/{what}_sd"][0] / np.sqrt(AUTHORS_RUNS)
-            found[f"{key}{what}"] = Estimate.mean(ours) - Estimate(says[f"authors/{what}"][0], error)
+    for (key, study), what in itertools.product(readings.items(), WHAT):
+        ours = Estimate.mean(stopped(get(study).group("softmax"), f"{what}_test"))
+        theirs = Estimate(says[f"authors/{what}"][0], says[f"authors/{what}_sd"][0] / np.sqrt(AUTHORS_RUNS))
+        found[f"{key}{what}"] = ours - theirs
     return found
 
 
@@ -367,18 +347,18 @@ def plot_fits(get: Get, profile: str) -> Figure:
     return fig
 
 
-def plot_depths(found: Mapping[str, Mapping[int, Scores]]) -> Figure:
+def plot_depths(found: ByDepth) -> Figure:
     """Figure 4: top, scores at the best validation record against the number of blocks, both N; bottom, accuracy and NLL along training (N = 10)."""
     fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
     for (what, label), ax, along in zip(WHAT.items(), *grid, strict=True):
-        for (k, s), colour in zip(found["narrow"].items(), colours, strict=False):
-            along.plot(s.steps[1:], getattr(s, what)[1:].mean(1), color=colour, label=f"{k}")
+        for (k, arrays), colour in zip(found["narrow"].items(), colours, strict=False):
+            along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=f"{k}")
         style.log_ticks(along, "x", (30, 100, 300))
         along.set(xlabel="minibatches", ylabel=label, title="along training, N = 10")
         for reading, name, colour, marker in readings:
-            values = [s.stopped(what) for s in found[reading].values()]
+            values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
         paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2, "label": "authors' code"}
         ax.errorbar(range(1, 7), says[f"authors/{what}"], says[f"authors/{what}_sd"], **paper)

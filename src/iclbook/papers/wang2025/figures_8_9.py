@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,13 +15,12 @@ from torch import Tensor
 from ...claims import printed
 from ...drawing import style
 from ...models.functional_gd import FunctionalGD
-from ...models.kernels import KERNELS, relate
+from ...models.kernels import KERNELS
 from ...models.trained_tf import TrainedStep
-from ...random import replica_number
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
-from .contexts import TEST, UnitContexts, numbers, sample_contexts, scores, stopped_parameters
-from .figures_3_5 import Get
+from .contexts import TEST, UnitContexts, numbers, sample_contexts, stopped, stopped_parameters
+from .figures_3_5 import Get, difference
 from .studies import SIZES
 
 #: Points along each side of the maps.
@@ -32,15 +29,15 @@ NAMES = {"rbf": "RBF", "softmax": "softmax", "laplacian": "Laplacian", "exponent
 CURVED = tuple(k for k in KERNELS if k != "linear")
 #: Starts "overlap" where their accuracies lie within this.
 OVERLAP = 0.031
-#: Kinds of model -> study groups.
-KINDS = {"GD": "gd", "TF": "tf"}
+#: Kinds of model, which are groups of each study.
+KINDS = ("gd", "tf")
 
 
-def trained(get: Get, kernel: str, kind: str, task: Quadrants) -> Iterator[FunctionalGD | TrainedStep]:
-    """The trained model of each start, float64, at its best validation record."""
-    stored = stopped_parameters(get(f"square_{kernel}"), KINDS[kind])
-    for r in range(len(stored["embed"])):
-        yield model_of_run(kind, kernel, task, {name: values[r] for name, values in stored.items()})
+def trained(get: Get, kernel: str, kind: str) -> list[FunctionalGD | TrainedStep]:
+    """The trained model of each start at its best validation record."""
+    stored = stopped_parameters(get(f"square_{kernel}"), kind)
+    starts = range(len(stored["embed"]))
+    return [model_of_run(kernel, {name: values[r] for name, values in stored.items()}) for r in starts]
 
 
 @torch.no_grad()
@@ -50,63 +47,52 @@ def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str]
     batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
     context, query = batch.context.double(), batch.query.double()
     found = {
-        (kind, kernel): np.stack(
-            [torch.softmax(m(context, query), 0).numpy() for m in trained(get, kernel, kind, task)]
-        )
+        (kind, kernel): np.stack([torch.softmax(m(context, query), 0).numpy() for m in trained(get, kernel, kind)])
         for kernel in KERNELS
         for kind in KINDS
     }
     return found, batch.target[0].long().numpy()
 
 
-def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
-    """``mean(first - second)`` of scores ``(R, n)`` by start and context, with the errors of both: starts are paired, and share their contexts."""
-    apart = first - second
-    return Estimate(float(apart.mean()), np.hypot(standard_error(apart.mean(1)), standard_error(apart.mean(0))))
-
-
 def near(get: Get) -> np.ndarray:
     """``(R,)``: which starts of Trained TF with linear attention end within :data:`OVERLAP` of GD's mean accuracy; the others stay on a plateau."""
-    gd, tf = (scores(get("square_linear"), kind).stopped("accuracy") for kind in KINDS.values())
+    gd, tf = (stopped(get("square_linear").group(kind), "accuracy_test") for kind in KINDS)
     return np.abs(tf - gd.mean()) <= OVERLAP
-
-
-def two_outcomes(get: Get, gd: np.ndarray, tf: np.ndarray) -> dict[str, Any]:
-    """Linear attention, whose Trained TF ends in two ways: the share of starts near GD, and how far NLLs ``(R, n)`` of those starts and of the others are
-    from GD's."""
-    left = near(get)
-    compared = left if left.sum() > 1 else np.ones_like(left)  # all starts where too few end near GD
-    return {
-        "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
-        "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
-        "fig8/stuck_nll_gap": 0.0 if left.all() else abs(float((gd - tf)[~left].mean())),
-    }
 
 
 def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
     """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
-    beside GD with linear attention."""
+    beside GD with linear attention.
+
+    Trained TF with linear attention ends in two ways: the share of starts near GD, and how far the NLLs of those starts and of the others are from GD's.
+    """
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
     nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
     runs = {key: each.mean(1) for key, each in hits.items()}
-    least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["GD", k].mean())
-    exponential, linear = hits["GD", "exponential"], hits["GD", "linear"]
+    least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["gd", k].mean())
+    exponential, linear = hits["gd", "exponential"], hits["gd", "linear"]
+    left = near(get)
+    compared = left if left.sum() > 1 else np.ones_like(left)  # all starts where too few end near GD
+    gd, tf = nll["gd", "linear"], nll["tf", "linear"]
     values: dict[str, Any] = {
-        "fig8/gd": [float(runs["GD", k].mean()) for k in CURVED],
-        "fig8/tf": [float(runs["TF", k].mean()) for k in CURVED],
+        "fig8/gd": [float(runs["gd", k].mean()) for k in CURVED],
+        "fig8/tf": [float(runs["tf", k].mean()) for k in CURVED],
         "fig8/linear": float(linear.mean()),
-        "fig8/linear_tf": float(runs["TF", "linear"].mean()),
+        "fig8/linear_tf": float(runs["tf", "linear"].mean()),
         "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in KINDS)),
-        "fig8/exponential_behind": difference(hits["GD", least], exponential),
+        "fig8/exponential_behind": difference(hits["gd", least], exponential),
         "fig8/linear_behind": difference(exponential, linear),
+        "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
+        "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
+        "fig8/stuck_nll_gap": 0.0 if left.all() else abs(float((gd - tf)[~left].mean())),
         "fig8/bound": bound,
         "fig8/seeds": len(linear),
     }
     for name, score in (("", hits), ("nll_", nll)):
-        gaps = [abs(difference(score["GD", k], score["TF", k])) for k in CURVED]
+        gaps = [abs(difference(score["gd", k], score["tf", k])) for k in CURVED]
         values[f"fig8/{name}gaps"] = Estimate([g.value for g in gaps], [g.error for g in gaps])
-        values[f"fig8/control_{name}gap"] = abs(difference(score["GD", "linear"], score["TF", "softmax"])).value
-    return values | two_outcomes(get, nll["GD", "linear"], nll["TF", "linear"])
+        values[f"fig8/control_{name}gap"] = abs(difference(score["gd", "linear"], score["tf", "softmax"])).value
+    return values
 
 
 def grid() -> Tensor:
@@ -120,83 +106,63 @@ def grid() -> Tensor:
     return torch.stack([first.flatten(), second.flatten()], dim=-1)
 
 
-def model_of_run(
-    kind: str, kernel: str, task: Quadrants, parameters: dict[str, np.ndarray]
-) -> FunctionalGD | TrainedStep:
-    """A model of one run, float64, with its stored parameters."""
-    if kind == "GD":
-        model = FunctionalGD(task.n_classes, task.width, 1, kernel, vector_rate=True).double()
+def model_of_run(kernel: str, parameters: Mapping[str, np.ndarray]) -> FunctionalGD | TrainedStep:
+    """The model of one run, float64, with its stored parameters: Trained TF where a ``W_Q`` is among them."""
+    width, n_classes = parameters["embed"].shape
+    if "W_Q" in parameters:
+        model = TrainedStep(len(parameters["W_Q"]) - 2 * width, n_classes, width, kernel).double()
     else:
-        model = TrainedStep(task.d, task.n_classes, task.width, kernel).double()
-    model.load_state_dict({k: torch.from_numpy(np.asarray(v)) for k, v in parameters.items()})
+        model = FunctionalGD(n_classes, width, len(parameters["rate"]), kernel, vector_rate=True).double()
+    model.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in parameters.items()})
     return model
 
 
-def logits_over(model: FunctionalGD | TrainedStep, tokens: Tensor, points: Tensor) -> Tensor:
-    """Logits ``(C, P)`` of a model of one step for queries ``points (P, d)`` that share the context ``tokens (N, d + 1)``."""
-    if isinstance(model, TrainedStep):
-        return model(tokens[..., None], points.T)  # a batch of one context broadcasts
-    to_query = relate(KERNELS[model.kernel], points, tokens[:, :-1])  # (P, N)
-    return model.logits(to_query, tokens[:, -1].long().expand(len(points), -1)).T
+def over_points(model: FunctionalGD | TrainedStep, tokens: Tensor, points: Tensor) -> Tensor:
+    """Probabilities ``(C, P)`` for queries ``points (P, d)`` that share the context ``tokens (N, d + 1)``."""
+    with torch.no_grad():
+        return torch.softmax(model(tokens[..., None].expand(-1, -1, len(points)), points.T), dim=0)
 
 
-@dataclass(frozen=True)
-class Maps:
-    """Probabilities over the square for one context.
+class Maps(NamedTuple):
+    """Probabilities over the square for one context."""
 
-    Attributes:
-        gd, tf: run by run, ``(R, C, GRID, GRID)``; ``truth`` ``(C, GRID, GRID)``, by the data's law.
-        points, labels: the context, ``(N, 2)`` and ``(N,)``.
-        shown: three categories, the most probable ones of the quadrants.
-    """
-
-    gd: np.ndarray
+    gd: np.ndarray  # run by run, (R, C, GRID, GRID)
     tf: np.ndarray
-    truth: np.ndarray
-    points: np.ndarray
-    labels: np.ndarray
-    shown: list[int]
+    truth: np.ndarray  # by the data's law, (C, GRID, GRID)
+    points: np.ndarray  # the context's, (N, 2)
+    labels: np.ndarray  # (N,)
+    shown: list[int]  # three categories, the most probable ones of the quadrants
 
     def right(self, runs: np.ndarray) -> float:
         """Share of the square where the most probable category of ``(R, C, GRID, GRID)`` is the data's."""
         return float((runs.argmax(1) == self.truth.argmax(0)).mean())
 
 
-@lru_cache(maxsize=2)
-def _test_contexts(task: Quadrants, replica: int | None) -> tuple[Tensor, Tensor]:
-    """Test contexts ``(N, 3, 64)`` for maps, which every kernel shares, of a replica or none, and the categories of their quadrants ``(4, 64)``."""
-    return sample_contexts(task, 64, 21).context, task.chosen(numbers(task, 0, 21)[1])[:, :64]
-
-
-@torch.no_grad()
-def maps(get: Get, profile: str, kernel: str, pick: int) -> Maps:
-    """Figure 9 for the ``pick``-th test context whose quadrants have three different most probable categories or more."""
+def maps(get: Get, profile: str, kernel: str, contexts: int) -> list[Maps]:
+    """Figure 9 for the first test contexts whose quadrants have three different most probable categories or more."""
     task = Quadrants(N=SIZES[profile].quad_N)
-    w = task.embedding.double()
-    context, chosen = _test_contexts(task, replica_number())
+    w, drawn = task.embedding.double(), sample_contexts(task, 64, 21).context.double()
+    chosen = task.chosen(numbers(task, 0, 21)[1])[:, :64]  # categories of the quadrants (4, 64)
     tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
-    b = [b for b in range(64) if len(set(tops[:, b].tolist())) >= 3][pick]
-    shown = list(dict.fromkeys(tops[:, b].tolist()))[:3]
-    points, tokens = grid(), context[..., b].double()
-
-    def probabilities(logits: Tensor) -> np.ndarray:
-        return torch.softmax(logits, dim=0).reshape(-1, GRID, GRID).numpy()
-
-    gd, tf = (
-        np.stack([probabilities(logits_over(model, tokens, points)) for model in trained(get, kernel, kind, task)])
-        for kind in KINDS
-    )
-    p = points.numpy()
-    quadrant = np.where(p[:, 1] >= 0, p[:, 0] < 0, 2 + (p[:, 0] >= 0))
-    truth = probabilities((w.T @ w[:, chosen[:, b]])[:, quadrant])
-    return Maps(gd, tf, truth, tokens[:, :2].numpy(), tokens[:, 2].long().numpy(), shown)
+    points = grid()
+    models = [trained(get, kernel, kind) for kind in KINDS]
+    found = []
+    for b in [b for b in range(64) if len(tops[:, b].unique()) >= 3][:contexts]:
+        tokens = drawn[..., b]
+        runs = (torch.stack([over_points(model, tokens, points) for model in each]) for each in models)
+        f = task.latent(points[..., None], points, chosen[:, [b]])[..., 0]  # (P, d')
+        truth = torch.softmax(w.T @ f.T, dim=0)
+        gd, tf, truth = (p.unflatten(-1, (GRID, GRID)).numpy() for p in (*runs, truth))
+        shown = list(dict.fromkeys(tops[:, b].tolist()))[:3]
+        found.append(Maps(gd, tf, truth, tokens[:, :2].numpy(), tokens[:, 2].long().numpy(), shown))
+    return found
 
 
 def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any]]:
     """Figure 9: distance and correlation of GD's and Trained TF's maps with RBF attention, run by run and then averaged, one number for each context; the
     first context's maps. Control: GD with linear attention in GD's place. Values: the same of GD's next start, and the share of the square where the most
     probable category is the right one."""
-    found, flat = ([maps(get, profile, kernel, pick) for pick in range(contexts)] for kernel in ("rbf", "linear"))
+    found, flat = (maps(get, profile, kernel, contexts) for kernel in ("rbf", "linear"))
     own = [compared(m.gd, m.tf, m.shown) for m in found]
     control = [compared(o.gd, m.tf, m.shown) for m, o in zip(found, flat, strict=True)]
     seeds = [compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found]
@@ -220,7 +186,7 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
     """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, start by start
     (``found`` as of :func:`answers`)."""
     apart = {
-        (k, j): np.abs(found["TF", k] - found["GD", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
+        (k, j): np.abs(found["tf", k] - found["gd", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
     }  # (R,)
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
@@ -238,10 +204,11 @@ def plot_training(get: Get, bound: float) -> Figure:
     fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
     for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
         for group, colour, label in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
-            s = scores(get(f"square_{kernel}"), group)
-            ax.plot(s.steps[1:], s.accuracy[1:], color=colour, lw=0.6, alpha=0.5)
-            ax.plot(s.steps[1:], s.accuracy[1:].mean(1), color=colour, lw=2, label=label)
-            at, end = (0.97, 0.16 if group == "gd" else 0.05), f"end: {s.accuracy[-1].mean():.2f}"
+            arrays = get(f"square_{kernel}").group(group)
+            steps, accuracy = arrays["steps"][1:], arrays["accuracy_test"][1:]
+            ax.plot(steps, accuracy, color=colour, lw=0.6, alpha=0.5)
+            ax.plot(steps, accuracy.mean(1), color=colour, lw=2, label=label)
+            at, end = (0.97, 0.16 if group == "gd" else 0.05), f"end: {accuracy[-1].mean():.2f}"
             ax.annotate(end, at, xycoords="axes fraction", color=colour, ha="right", fontsize=8)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says = printed("wang2025")["section6/bound"]

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
+from torch.nn.functional import cross_entropy, one_hot, pad
 
 from ...draw import torch_rng
 from ...models.functional_gd import FunctionalGD
 from ...project import check_profile
 from ...tasks import Batch
 from ...tasks.glyphs import FewShot, GlyphSet
-from ...training import FixedSet, History, Run
+from ...training import FixedSet, Group, History, Run
 from ...training.study import Study
-from .contexts import BLOCK, TEST, VALIDATION, Contexts, classifiers, numbers, seen_as
-from .networks import Network, features, group_name, network_study, study_name
-from .probing import coded_probe, regularised_probe, scores
+from .contexts import (
+    BLOCK,
+    GD_PARAMETERS,
+    TEST,
+    VALIDATION,
+    Contexts,
+    classifiers,
+    numbers,
+    sample_contexts,
+    seen_as,
+    stopped,
+)
+from .networks import Network, features, network_study
 
 #: Penalties of the regularised probe; the one with the lowest NLL on training classes is taken. The last two were added after a first trial, in
 #: which the smallest was chosen.
@@ -38,124 +48,136 @@ GAMMA, RATE = 10.0, 4.0
 LINEAR_RATE, RATE_FACTOR = 5.0, 10.0
 #: Learning rate of Adam, as for the synthetic data (unstated for this figure; the published code's 1e-3 takes longer).
 LEARNING_RATE = 0.03
-#: All parameters of the models.
-PARAMETERS = ("embed", "rate", "log_gamma")
 #: Episodes kept for the figures.
 SHOWN = 3
 
 
 @dataclass(frozen=True)
-class ImageEpisodes:
-    """Episodes over the training or the test classes (``part``: ``train`` or ``test``), as functions of random words."""
+class GlyphEpisodes:
+    """Episodes of glyphs seen through a network, over the training or the test classes (``part``: ``train`` or ``test``), as functions of random words."""
 
     few_shot: FewShot = field(default_factory=FewShot)
     part: str = "train"
+    network: Network | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Classes of this part, typefaces and copies."""
+        glyphs = self.network.glyphs
+        n_classes = glyphs.n_train if self.part == "train" else glyphs.n_classes - glyphs.n_train
+        return n_classes, glyphs.typefaces, glyphs.copies
 
     def table(self) -> Tensor:
-        """Features ``(classes, kinds, copies, d)`` of this part."""
-        raise NotImplementedError
+        """Features ``(classes, typefaces, copies, d)`` of this part."""
+        found, n_train = features(self.network), self.network.glyphs.n_train
+        return found[:n_train] if self.part == "train" else found[n_train:]
 
     @property
     def words(self) -> int:
         """Random words of one episode."""
-        return self.few_shot.words(*self.table().shape[:2])
+        return self.few_shot.words(*self.shape[:2])
 
     def batch(self, normals: Tensor, words: Tensor) -> Batch:
         """Episodes from no normals and words ``(words, B)``: ``context`` ``(N, d + 1, B)`` has rows ``x_i, y_i``; pure."""
-        table = self.table()
-        index, labels = self.few_shot.choose(words, *table.shape[:3])  # (N + 1, B) each
-        x = table.flatten(0, 2)[index.T]  # (B, N + 1, d): an episode's features stay contiguous in memory
+        index, labels = self.few_shot.choose(words, *self.shape)  # (N + 1, B) each
+        x = self.table().flatten(0, 2)[index.T]  # (B, N + 1, d): an episode's features stay contiguous in memory
         tokens = torch.cat([x, labels.T[..., None].to(x)], dim=-1).movedim(0, -1)  # (N + 1, d + 1, B)
         return Batch(tokens[:-1], tokens[-1, :-1], tokens[-1, -1:])
-
-
-@dataclass(frozen=True)
-class GlyphEpisodes(ImageEpisodes):
-    """Episodes of glyphs, seen through a network."""
-
-    network: Network | None = None
-
-    def table(self) -> Tensor:
-        """Features of the training or the test classes."""
-        found, n_train = features(self.network), self.network.glyphs.n_train
-        return found[:n_train] if self.part == "train" else found[n_train:]
 
 
 @dataclass(frozen=True)
 class ImageContexts(Contexts):
     """Episodes over training classes; validation episodes are over training classes too, test episodes over unseen ones."""
 
-    task: ImageEpisodes = field(default_factory=GlyphEpisodes)
+    task: GlyphEpisodes = field(default_factory=GlyphEpisodes)
     view: str = "inner"
     among_keys: bool = True
-    unseen: ImageEpisodes = field(default_factory=GlyphEpisodes)
+    unseen: GlyphEpisodes = field(default_factory=GlyphEpisodes)
 
     def probes(self, n: int) -> dict[str, Batch]:
-        """Validation and test episodes as this set shows its own."""
+        """Validation and test episodes as this set shows its own, at most a block of them; the features of each lie beside one another in memory."""
 
-        def shown(task: ImageEpisodes, seed: int) -> Batch:
-            each = (seen_as(part, self.view, self.among_keys) for part in blocks(task, n, seed))
-            return Batch(*(torch.cat(parts, dim=-1) for parts in zip(*each, strict=True)))
+        def shown(task: GlyphEpisodes, seed: int) -> Batch:
+            drawn = task.batch(*numbers(task, 0, seed))
+            return seen_as(Batch(*(part[..., :n] for part in drawn)), self.view, self.among_keys)
 
+        assert n <= BLOCK, n
         return {"validation": shown(self.task, VALIDATION), "test": shown(self.unseen, TEST)}
 
 
-def blocks(task: ImageEpisodes, n: int, seed: int) -> Iterator[Batch]:
-    """The first ``n`` episodes of a seed, those of :func:`iclbook.papers.wang2025.contexts.sample_contexts`, a block at a time (features are wide)."""
-    for block, start in enumerate(range(0, n, BLOCK)):
-        batch = task.batch(*numbers(task, block, seed))
-        yield Batch(*(part[..., : n - start] for part in batch))
-
-
-def image_study(
-    name: str,
-    contexts: ImageContexts,
-    L: int,
-    seeds: int,
-    steps: int,
-    held_out: int,
-    record: tuple[int, ...],
-    batch_size: int = 128,
-    rate: float = LEARNING_RATE,
-) -> Study:
-    """GD models of 1, 2 and 3 blocks trained on the same ``L`` episodes, measured on ``held_out`` episodes beside linear probing."""
-    ways = contexts.task.few_shot.ways
-    groups = [
-        classifiers(
-            f"blocks{k}",
-            FunctionalGD,
-            {"n_classes": ways, "width": WIDTH, "n_blocks": k, "kernel": "softmax", "gamma": GAMMA, "rate": RATE},
-            [Run(seed, rate=rate) for seed in range(seeds)],
-            contexts,
-            held_out,
-            keep=PARAMETERS,
-        )
-        for k in BLOCKS
-    ]
-    return Study(
-        "wang2025",
-        name,
-        FixedSet(contexts, L),
-        tuple(groups),
-        steps,
-        batch_size,
-        record,
-        measure_images,
-        compile_from=None,
+def glyph_contexts(network: Network, few_shot: FewShot) -> ImageContexts:
+    """Episodes seen through a network."""
+    return ImageContexts(
+        task=GlyphEpisodes(few_shot, "train", network), unseen=GlyphEpisodes(few_shot, "test", network)
     )
+
+
+# -- linear probing: a linear classifier learned anew on each context, all episodes at once -----------------------------
+
+
+def regularised_probe(
+    gram: Tensor, to_query: Tensor, labels: Tensor, ways: int, penalty: float, steps: int = 400
+) -> Tensor:
+    """Multinomial logistic regression on each context, to convergence: the query's log-probabilities ``(E, ways)``.
+
+    Minimises ``mean_i CE(W x_i, y_i) + penalty / 2 |W|^2`` (no bias: the labels are balanced). The minimiser is a combination of the examples,
+    ``W = A^T X``, so everything is computed from inner products, ``gram (E, N, N)`` of the examples and ``to_query (E, N)`` with the query, by accelerated
+    gradient steps with restarts; ``labels (E, N)`` long.
+    """
+    n = gram.shape[-1]
+    # (E, ways, N): softmax over a middle axis is much faster
+    targets = one_hot(labels, ways).to(gram).mT.contiguous()
+    # the softmax's curvature is at most 1/2, so the loss is L-smooth in W with L = |gram| / (2 n) + penalty
+    smooth = torch.linalg.matrix_norm(gram, 2) / (2 * n) + penalty  # (E,)
+    rate = (1 / smooth)[:, None, None]
+    weights = torch.zeros_like(targets)  # A^T: W = A^T X
+    ahead, momentum = weights, torch.ones(len(gram), 1, 1, dtype=gram.dtype)
+    for _ in range(steps):
+        residual = torch.softmax(ahead @ gram, dim=1) - targets
+        new = ahead - rate * (residual / n + penalty * ahead)  # the gradient in W is (residual / n + penalty A^T) X
+        # restart an episode whose momentum points uphill (O'Donoghue and Candes 2015): <ahead - new, new - weights> in the metric of W
+        uphill = ((ahead - new) * ((new - weights) @ gram)).sum((-2, -1), keepdim=True) > 0
+        momentum = torch.where(uphill, torch.ones_like(momentum), momentum)
+        following = (1 + torch.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = new + torch.where(uphill, 0.0, (momentum - 1) / following) * (new - weights)
+        weights, momentum = new, following
+    return torch.log_softmax((weights @ to_query[..., None])[..., 0], dim=-1)
+
+
+def coded_probe(
+    context: Tensor, query: Tensor, labels: Tensor, ways: int, steps: int = 500, rate: float = 1e-3
+) -> Tensor:
+    """The probe as the paper trains it, 500 full-batch Adam steps from zero weights, no penalty and no bias: the query's log-probabilities ``(E, ways)`` from
+    ``context (E, N, d)``, ``query (E, d)`` and ``labels (E, N)`` long.
+
+    As in the published code the last label's logit is fixed at 0. Its initial weights are tiny and random; here they are zero.
+    """
+    weights = context.new_zeros(len(context), context.shape[2], ways - 1).requires_grad_()
+    optimiser = torch.optim.Adam([weights], rate)  # of each entry by itself, and so of each context
+    for _ in range(steps):
+        optimiser.zero_grad()
+        logits = pad(context @ weights, (0, 1))
+        (cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum") / context.shape[1]).backward()
+        optimiser.step()
+    return torch.log_softmax(pad((query[:, None] @ weights.detach())[:, 0], (0, 1)), dim=-1)
+
+
+def scores(log_probability: Tensor, target: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Hits ``(E,)`` (0 or 1) and negative log-likelihoods ``(E,)`` in nats, of ``(E, ways)`` against ``(E,)``."""
+    likelihood = log_probability.gather(-1, target[:, None])[:, 0]
+    return (log_probability.argmax(-1) == target).numpy(), -likelihood.numpy()
 
 
 # -- measures ---------------------------------------------------------------------------------------------------------
 
 
-def best_parameters(history: Mapping[str, np.ndarray] | History) -> list[dict[str, Tensor]]:
-    """Each run's parameters at its record with the lowest validation NLL."""
-    circuits = history.circuits if isinstance(history, History) else history
-    best = np.where(np.isfinite(circuits["nll_validation"]), circuits["nll_validation"], np.inf).argmin(0)
-    return [{n: torch.as_tensor(np.array(circuits[n][t, r])).float() for n in PARAMETERS} for r, t in enumerate(best)]
+def best_parameters(arrays: Mapping[str, np.ndarray]) -> list[dict[str, Tensor]]:
+    """Each run's parameters at its best validation record, from the arrays of a group."""
+    kept = {name: torch.from_numpy(stopped(arrays, name)).float() for name in GD_PARAMETERS}
+    return [{name: part[r] for name, part in kept.items()} for r in range(len(kept["embed"]))]
 
 
-def model_log_probability(spec, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
+def model_log_probability(spec: Group, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
     """Log-probabilities ``(E, ways)`` of a trained run on cached episodes."""
     model = spec.model(**dict(spec.kwargs))
     chunks = zip(*(part.split(256, dim=-1) for part in batch), strict=True)
@@ -164,83 +186,73 @@ def model_log_probability(spec, parameters: dict[str, Tensor], batch: Batch) -> 
     return torch.log_softmax(torch.cat(logits, dim=1).T, dim=-1)
 
 
-def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Hits and NLL of every model and probe on every test episode, and what the figures show.
-
-    ``blocks<k>/hits``, ``/nll``: ``(runs, E)``; ``blocks<k>/shuffled``: hits when the context's labels are dealt at random, ``(runs, E)``;
-    ``blocks<k>/shown``: probabilities on the shown episodes ``(runs, SHOWN, ways)``; ``probe/tuned_hits``, ``/tuned_nll``,
-    ``/coded_hits``, ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the test classes; ``probe/penalty``; ``probe/validation_nll``:
-    ``(penalties,)``; ``shown/images``, ``/labels``, ``/weights``: the shown episodes, and how the first block of run 0 weighs their context.
-    """
-    held_out, contexts = study.groups[0].observe.n, study.data.prompts
-    task = contexts.unseen
-    cached = contexts.probes(held_out)
-    target = cached["test"].target[0].long()
-    shuffled = cached["test"].context.clone()
-    source = torch_rng(0)
-    order = torch.rand(shuffled.shape[0], held_out, generator=source).argsort(0)
-    shuffled[:, 1] = shuffled[:, 1].gather(0, order)
+def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """``<group>/hits`` and ``/nll`` ``(runs, E)`` on every test episode."""
+    cached = study.data.prompts.probes(study.groups[0].observe.n)["test"]
+    target = cached.target[0].long()
     out: dict[str, np.ndarray] = {}
     for spec in study.groups:
-        rows: dict[str, list[np.ndarray]] = {"hits": [], "nll": [], "shuffled": [], "shown": []}
-        for parameters in best_parameters(histories[spec.name]):
-            found = model_log_probability(spec, parameters, cached["test"])
-            hits, nll = scores(found, target)
-            rows["hits"].append(hits)
-            rows["nll"].append(nll.astype(np.float32))
-            rows["shown"].append(found[:SHOWN].exp().numpy())
-            blind = model_log_probability(spec, parameters, Batch(shuffled, *cached["test"][1:]))
-            rows["shuffled"].append(scores(blind, target)[0])
-        out |= {f"{spec.name}/{name}": np.stack(values) for name, values in rows.items()}
-    # the slow probe only where the chapter shows it
-    tokens = blocks(task, held_out, TEST) if "unseen" in study.name else None
-    out |= _probe(cached, tokens, task.few_shot.ways)
-    if isinstance(task, GlyphEpisodes):
-        first = best_parameters(histories["blocks1"])[0]
-        out |= _shown(task, cached["test"], first)
+        best = best_parameters(histories[spec.name].circuits)
+        found = [scores(model_log_probability(spec, parameters, cached), target) for parameters in best]
+        out[f"{spec.name}/hits"] = np.stack([hits for hits, _ in found])
+        out[f"{spec.name}/nll"] = np.stack([nll for _, nll in found]).astype(np.float32)
     return out
 
 
-def _probe(cached: dict[str, Batch], tokens: Iterable[Batch] | None, ways: int) -> dict[str, np.ndarray]:
-    """Linear probing on the test episodes: the penalty chosen on training classes, and the paper's recipe if ``tokens`` are given."""
+def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
+    """:func:`measure_models`, and what linear probing has and the figures show.
 
-    def parts(batch: Batch, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        seen = batch.context[..., :n].movedim(-1, 0)  # (E, N, 2 + N)
-        return seen[..., 2:].contiguous(), seen[..., 0].contiguous(), seen[..., 1].long()
-
-    choosing = round(CHOOSING * cached["validation"].target.shape[-1])
-    target = cached["validation"].target[0, :choosing].long()
-    _, nll = scores(regularised_probe(*parts(cached["validation"], choosing), ways, PENALTIES), target)
-    mean = nll.mean(-1)
-    penalty = PENALTIES[int(mean.argmin())]
+    ``blocks<k>/shuffled``: hits when the context's labels are dealt at random, ``(runs, E)``; ``blocks<k>/shown``: probabilities on the shown episodes
+    ``(runs, SHOWN, ways)``; ``probe/tuned_hits``, ``/tuned_nll``, ``/coded_hits``, ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the
+    test classes; ``shown/images``, ``/labels``, ``/weights``: the shown episodes, and how the first block of run 0 weighs their context.
+    """
+    held_out, task = study.groups[0].observe.n, study.data.prompts.unseen
+    cached = study.data.prompts.probes(held_out)
     target = cached["test"].target[0].long()
-    hits, nll = scores(regularised_probe(*parts(cached["test"], len(target)), ways, (penalty,))[0], target)
-    out = {
-        "probe/tuned_hits": hits,
-        "probe/tuned_nll": nll.astype(np.float32),
-        "probe/penalty": np.array(penalty),
-        "probe/validation_nll": mean,
-    }
-    coded = []
-    for batch in tokens or ():
-        keys = batch.context[:, :-1].movedim(-1, 0).contiguous()  # (E, N, d)
+    shuffled = cached["test"].context.clone()
+    order = torch.rand(shuffled.shape[0], held_out, generator=torch_rng(0)).argsort(0)
+    shuffled[:, 1] = shuffled[:, 1].gather(0, order)
+    blind, shown = Batch(shuffled, *cached["test"][1:]), Batch(*(part[..., :SHOWN] for part in cached["test"]))
+    out = measure_models(study, histories)
+    for spec in study.groups:
+        best = best_parameters(histories[spec.name].circuits)
+        hits = [scores(model_log_probability(spec, parameters, blind), target)[0] for parameters in best]
+        p = [model_log_probability(spec, parameters, shown).exp().numpy() for parameters in best]
+        out |= {f"{spec.name}/shuffled": np.stack(hits), f"{spec.name}/shown": np.stack(p)}
+    # the slow probe only where the chapter shows it
+    tokens = sample_contexts(task, held_out, TEST) if "unseen" in study.name else None
+    first = best_parameters(histories["blocks1"].circuits)[0]
+    return out | _probe(cached, tokens, task.few_shot.ways) | _shown(task, shown, first)
+
+
+def _probe(cached: dict[str, Batch], tokens: Batch | None, ways: int) -> dict[str, np.ndarray]:
+    """Linear probing on the test episodes: the penalty chosen on training classes, and the paper's recipe where there are ``tokens``."""
+
+    def probed(batch: Batch, n: int, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+        seen = batch.context[..., :n].movedim(-1, 0)  # (E, N, 2 + N)
+        parts = seen[..., 2:].contiguous(), seen[..., 0].contiguous(), seen[..., 1].long()
+        return scores(regularised_probe(*parts, ways, penalty), batch.target[0, :n].long())
+
+    n = cached["test"].target.shape[-1]
+    penalty = min(PENALTIES, key=lambda each: probed(cached["validation"], round(CHOOSING * n), each)[1].mean())
+    hits, nll = probed(cached["test"], n, penalty)
+    out = {"probe/tuned_hits": hits, "probe/tuned_nll": nll.astype(np.float32)}
+    if tokens is not None:
+        keys = tokens.context[:, :-1].movedim(-1, 0).contiguous()  # (E, N, d)
         each = keys.shape[-1] ** 0.5  # features with mean square 1 each: Adam's step of 1e-3 has a scale
-        coded.append(coded_probe(keys * each, batch.query.T * each, batch.context[:, -1].T.long(), ways))
-    if coded:
-        hits, nll = scores(torch.cat(coded), target)
+        coded = coded_probe(keys * each, tokens.query.T * each, tokens.context[:, -1].T.long(), ways)
+        hits, nll = scores(coded, tokens.target[0].long())
         out |= {"probe/coded_hits": hits, "probe/coded_nll": nll.astype(np.float32)}
     return out
 
 
-def _shown(task: GlyphEpisodes, cached: Batch, parameters: dict[str, Tensor]) -> dict[str, np.ndarray]:
+def _shown(task: GlyphEpisodes, shown: Batch, parameters: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """Images, labels and first-block attention of the first test episodes."""
     _, words = numbers(task, 0, TEST)  # of the first block of episodes
-    index, labels = task.few_shot.choose(words, *task.table().shape[:3])
+    index, labels = task.few_shot.choose(words, *task.shape)
     glyphs = task.network.glyphs
-    images = glyphs.load().images[glyphs.n_train :]
-    images = images.reshape(-1, glyphs.size, glyphs.size)
-    gamma = parameters["log_gamma"].exp()
-    weights = torch.softmax(gamma * cached.context[:, 0, :SHOWN].T, dim=-1)  # (SHOWN, N)
+    images = glyphs.load().images[glyphs.n_train :].reshape(-1, glyphs.size, glyphs.size)
+    weights = torch.softmax(parameters["log_gamma"].exp() * shown.context[:, 0].T, dim=-1)  # (SHOWN, N)
     return {
         "shown/images": images[index[:, :SHOWN].T.numpy()],
         "shown/labels": labels[:, :SHOWN].T.numpy(),
@@ -268,40 +280,36 @@ def networks(profile: str) -> tuple[Network, ...]:
     )
 
 
-def glyph_contexts(network: Network, few_shot: FewShot) -> ImageContexts:
-    """Episodes seen through a network."""
-    return ImageContexts(
-        task=GlyphEpisodes(few_shot, "train", network), unseen=GlyphEpisodes(few_shot, "test", network)
-    )
+def image_study(
+    name: str,
+    contexts: ImageContexts,
+    L: int,
+    seeds: int,
+    held_out: int,
+    record: tuple[int, ...],
+    batch_size: int,
+    rate: float,
+    linear: bool = False,
+) -> Study:
+    """GD models of 1, 2 and 3 blocks trained on the same ``L`` episodes up to the last record, measured on ``held_out`` episodes; with softmax attention beside
+    linear probing.
 
-
-def linear_study(base: Study) -> Study:
-    """The episodes, seeds and steps of ``base`` with linear attention.
-
-    With ``kappa(x, x') = x . x'`` functional gradient descent is gradient descent on a linear classifier: K blocks are K steps of linear probing, with
-    learned steps, from learned embeddings. Steps start from :data:`LINEAR_RATE`: inner products of features differ by a few tenths and are divided by N,
-    so steps are large numbers, and their learning rate is ten times that of the embeddings.
+    With linear attention, ``kappa(x, x') = x . x'``, functional gradient descent is gradient descent on a linear classifier: K blocks are K steps of linear
+    probing, with learned steps, from learned embeddings. Steps start from :data:`LINEAR_RATE`: inner products of features differ by a few tenths and are
+    divided by N, so steps are large numbers, and their learning rate is ten times that of the embeddings.
     """
-    groups = []
-    for spec in base.groups:
-        kwargs = {k: v for k, v in spec.kwargs if k != "gamma"} | {"kernel": "linear", "rate": LINEAR_RATE}
-        runs = tuple(dataclasses.replace(run, factors=(("rate", RATE_FACTOR),)) for run in spec.runs)
-        name = spec.name.replace("blocks", "linear")
-        groups.append(dataclasses.replace(spec, name=name, kwargs=kwargs, runs=runs))
-    name = base.name.replace("images", "images_linear")
-    return dataclasses.replace(base, name=name, groups=tuple(groups), measure=measure_models)
-
-
-def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """``<group>/hits`` and ``/nll`` ``(runs, E)`` on the test episodes of :func:`measure_images`."""
-    cached = study.data.prompts.probes(study.groups[0].observe.n)["test"]
-    target = cached.target[0].long()
-    out: dict[str, np.ndarray] = {}
-    for spec in study.groups:
-        found = [scores(model_log_probability(spec, p, cached), target) for p in best_parameters(histories[spec.name])]
-        out[f"{spec.name}/hits"] = np.stack([hits for hits, _ in found])
-        out[f"{spec.name}/nll"] = np.stack([nll for _, nll in found]).astype(np.float32)
-    return out
+    attention = (
+        {"kernel": "linear", "rate": LINEAR_RATE} if linear else {"kernel": "softmax", "gamma": GAMMA, "rate": RATE}
+    )
+    sizes = {"n_classes": contexts.task.few_shot.ways, "width": WIDTH} | attention
+    runs = [Run(seed, rate=rate, factors=(("rate", RATE_FACTOR),) if linear else ()) for seed in range(seeds)]
+    kind, measure = ("linear", measure_models) if linear else ("blocks", measure_images)
+    groups = tuple(
+        classifiers(f"{kind}{k}", FunctionalGD, sizes | {"n_blocks": k}, runs, contexts, held_out, GD_PARAMETERS)
+        for k in BLOCKS
+    )
+    data = FixedSet(contexts, L)
+    return Study("wang2025", name, data, groups, record[-1], batch_size, record, measure, compile_from=None)
 
 
 def image_studies(profile: str) -> dict[str, Study]:
@@ -310,21 +318,23 @@ def image_studies(profile: str) -> dict[str, Study]:
     ``images_last``, where the query's label is always the last."""
     chosen = networks(profile)
     if profile == "paper":
-        L, seeds, steps, batch, held_out, rate = 2048, 3, 300, 128, 1024, LEARNING_RATE
+        L, seeds, held_out, batch, rate = 2048, 3, 1024, 128, LEARNING_RATE
         record, long = (24, 50, 75, 100, 150, 200, 300), (24, 50, 100, 200, 300, 500, *range(1000, 8001, 1000))
         marks = tuple(range(0, 1000, 24))
     else:
-        L, seeds, steps, batch, held_out, rate = 256, 1, 40, 64, 128, 0.1
+        L, seeds, held_out, batch, rate = 256, 1, 128, 64, 0.1
         record, long, marks = (10, 24, 40), (10, 24, 40), (0, 4, 8)
-    kinds = {study_name(n): tuple(m for m in chosen if study_name(m) == study_name(n)) for n in chosen}
-    every: list[Study] = [network_study(networks, marks) for networks in kinds.values()]
+    every = [network_study(tuple(n for n in chosen if n.kind == kind), marks) for kind in ("unseen", "seen")]
+
+    def add(name: str, contexts: ImageContexts, record: tuple[int, ...], linear: bool = False) -> None:
+        every.append(image_study(f"images_{name}", contexts, L, seeds, held_out, record, batch, rate, linear))
+
     for network in chosen:
-        contexts, name = glyph_contexts(network, FewShot()), f"images_{group_name(network)}"
-        if "unseen" in name:
-            every.append(image_study(name, contexts, L, seeds, long[-1], held_out, long, batch, rate))
-            name = f"images_short{network.seed}"
-        every.append(image_study(name, contexts, L, seeds, steps, held_out, record, batch, rate))
-    last = glyph_contexts(chosen[0], FewShot(query_label="last"))
-    every.append(image_study("images_last", last, L, seeds, steps, held_out, record, batch, rate))
-    every += [linear_study(study) for study in every if study.name.startswith("images_unseen")]
+        contexts, name = glyph_contexts(network, FewShot()), f"{network.kind}{network.seed}"
+        if network.kind == "unseen":
+            add(name, contexts, long)
+            add(f"linear_{name}", contexts, long, linear=True)
+            name = f"short{network.seed}"
+        add(name, contexts, record)
+    add("last", glyph_contexts(chosen[0], FewShot(query_label="last")), record)
     return {study.name: study for study in every}

@@ -42,28 +42,6 @@ class OnHeldOutText:
         return {"nll": torch.cat(each)}
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Of the text, the models and their training."""
-
-    vocabulary: int
-    context: int
-    width: int
-    n_heads: int
-    windows: int
-    held_out: int
-    steps: int
-    batch_size: int
-    seeds: int
-    record: tuple[int, ...]
-    rate: float = 1e-3
-
-
-SIZES = {
-    # 24 is what a replay repeats
-    "paper": Sizes(1024, 64, 128, 8, 19_000, 2048, 4000, 32, 3, (24, 1000, 2000, 3000, 4000)),
-    "smoke": Sizes(300, 16, 16, 2, 512, 64, 30, 8, 2, (24, 30), 0.01),
-}
 #: The models: name -> class and what makes it.
 MODELS = {
     "gd": (GDLanguage, {}),
@@ -76,16 +54,20 @@ MODELS = {
 
 def language_studies(profile: str) -> dict[str, Study]:
     """One study a model; all see the same windows in the same order."""
-    s = SIZES[check_profile(profile)]
-    text = chosen(s.vocabulary, s.context)
-    data = FixedSet(text, s.windows, epochs=True)
-    sizes = {"vocabulary": s.vocabulary, "context": s.context, "width": s.width, "n_heads": s.n_heads}
-    runs = tuple(Run(seed, rate=s.rate, stream=0) for seed in range(s.seeds))
+    if check_profile(profile) == "paper":
+        vocabulary, context, width, n_heads, seeds, rate = 1024, 64, 128, 8, 3, 1e-3
+        windows, held_out, steps, batch_size = 19_000, 2048, 4000, 32
+        record = (24, 1000, 2000, 3000, 4000)  # 24 is what a replay repeats
+    else:
+        vocabulary, context, width, n_heads, seeds, rate = 300, 16, 16, 2, 2, 0.01
+        windows, held_out, steps, batch_size, record = 512, 64, 30, 8, (24, 30)
+    text = chosen(vocabulary, context)
+    data, observe = FixedSet(text, windows, epochs=True), OnHeldOutText(text, held_out)
+    sizes = {"vocabulary": vocabulary, "context": context, "width": width, "n_heads": n_heads}
+    runs = tuple(Run(seed, rate=rate, stream=0) for seed in range(seeds))
     found = {}
     for name, (model, more) in MODELS.items():
-        group = Group(
-            name, model, sizes | more, runs, AdamW(clip=1.0), next_token, Cosine(), OnHeldOutText(text, s.held_out)
-        )
+        group = Group(name, model, sizes | more, runs, AdamW(clip=1.0), next_token, Cosine(), observe)
         key = f"language_{name.replace('-', '_')}"
-        found[key] = Study("wang2025", key, data, (group,), s.steps, s.batch_size, s.record, compile_from=None)
+        found[key] = Study("wang2025", key, data, (group,), steps, batch_size, record, compile_from=None)
     return found

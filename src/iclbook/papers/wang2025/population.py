@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -62,19 +61,6 @@ def gradients(
     return torch.func.vmap(slope, (None, None, None, 0, 0, own))(b, t, torch.zeros_like(t), x, hot, w)
 
 
-class ExactFlow(NamedTuple):
-    """The exact gradient at scaled identities and the flow of the scalars there.
-
-    Attributes:
-        off_identity: what of the gradient in B is no multiple of I, relative to its norm.
-        shortfall: ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the
-            loss falls more slowly than it says.
-    """
-
-    off_identity: float
-    shortfall: float
-
-
 def scaled(scalars: Tensor, n: int) -> Tensor:
     """``s_l I`` of scalars ``(L,)``: ``(L, n, n)``."""
     return scalars[:, None, None] * torch.eye(n, dtype=scalars.dtype)
@@ -92,26 +78,19 @@ def exact_loss(x: Tensor, w: Tensor, sharpness: float = 0.3, gain: float = 1.0) 
     return lambda b, t: (loss(b, t, None, x[:, None], hot, w) * chance).sum(1).mean()
 
 
-def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> ExactFlow:
-    """At ``B_l = b_l I``, ``T_l = t_l I``, on the law of :func:`exact_loss`."""
+def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> tuple[float, float]:
+    """The exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I``, and the flow of the scalars there, on the law of :func:`exact_loss`.
+
+    Returns:
+        What of the gradient is no multiple of I, relative to its norm; and ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where
+        equation 58 holds with equality, positive where the loss falls more slowly than it says.
+    """
     mean, at, held = exact_loss(x, w), scaled(b, x.shape[-1]).requires_grad_(), scaled(t, len(w))
     (gradient,) = torch.autograd.grad(mean(at, held), at)
     scale = scaled(gradient.diagonal(dim1=-2, dim2=-1).mean(-1), x.shape[-1])
     time = torch.zeros((), dtype=x.dtype, requires_grad=True)
     (falls,) = torch.autograd.grad(mean(at.detach() - time * scale, held), time)  # dL/dt along equation 57
-    size = (gradient**2).sum()
-    return ExactFlow(float((gradient - scale).norm() / gradient.norm()), float(1 + falls / size))
-
-
-def _covariates(normals: Tensor, law: str, source: torch.Generator) -> Tensor:
-    """Covariates ``(P, N + 1, d)`` of a law of :func:`prompts`; all but the sphere draw uniform numbers of their own."""
-    if law == "sphere":
-        return normals / normals.norm(dim=-1, keepdim=True)
-    uniform = torch.rand(normals.shape, generator=source, dtype=normals.dtype)
-    if law == "cube":
-        return 2 * uniform - 1
-    d, skewed = normals.shape[-1], uniform.log() * -1 - 1
-    return (skewed + 0.5 * skewed.roll(1, -1)) * torch.linspace(0.5, 2, d, dtype=normals.dtype) / math.sqrt(d)
+    return float((gradient - scale).norm() / gradient.norm()), float(1 + falls / (gradient**2).sum())
 
 
 def prompts(
@@ -137,7 +116,14 @@ def prompts(
         ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)``.
     """
     source = torch_rng(seed)
-    x = _covariates(torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype), law, source)
+    x = torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype)
+    if law == "sphere":
+        x = x / x.norm(dim=-1, keepdim=True)
+    else:
+        uniform = torch.rand(x.shape, generator=source, dtype=w.dtype)
+        skewed = uniform.log() * -1 - 1
+        spread = torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
+        x = 2 * uniform - 1 if law == "cube" else (skewed + 0.5 * skewed.roll(1, -1)) * spread
     if group is not None:
         element = torch.randint(0, len(group), (n_prompts,), generator=source)
         x = x @ group[element].mT

@@ -20,7 +20,7 @@ from ...store import Results
 from ...tasks.categorical import Quadrants
 from .contexts import sample_contexts, stopped_parameters
 from .descent import functional_descent
-from .figures_8_9 import GRID, grid, over_square
+from .figures_8_9 import GRID, grid, model_of_run, over_points, over_square
 
 TASK = Quadrants()
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
@@ -142,19 +142,13 @@ def four_categories(embed: np.ndarray) -> list[int]:
 
 def repeated(parameters: dict[str, np.ndarray], blocks: int, factor: float = 1.0) -> FunctionalGD:
     """A model (float64) that makes the trained step of one block, times ``factor``, in each of its blocks."""
-    width, n_classes = parameters["embed"].shape
-    model = FunctionalGD(n_classes, width, blocks, "softmax", vector_rate=True).double()
-    rate = factor * np.repeat(parameters["rate"].reshape(1, width), blocks, axis=0)
-    values = {"embed": parameters["embed"], "rate": rate, "log_gamma": parameters["log_gamma"]}
-    model.load_state_dict({name: torch.from_numpy(np.asarray(value)) for name, value in values.items()})
-    return model
+    rate = factor * np.repeat(parameters["rate"].reshape(1, -1), blocks, axis=0)
+    return model_of_run("softmax", parameters | {"rate": rate})
 
 
 def probabilities(model: FunctionalGD, points: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Probabilities ``(P, C)`` at places ``(P, 2)`` for labelled points ``(N, 3)`` with rows x, y, label."""
-    tokens = torch.from_numpy(points)[..., None].expand(-1, -1, len(places))
-    with torch.no_grad():
-        return torch.softmax(model(tokens, torch.from_numpy(places.T.copy())), dim=0).numpy().T
+    return over_points(model, torch.from_numpy(points), torch.from_numpy(places)).numpy().T
 
 
 def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:

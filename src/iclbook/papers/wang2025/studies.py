@@ -8,8 +8,9 @@ fewer steps than the published code's 0.001; scores at the best validation recor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...models.functional_gd import FunctionalGD, HardErasureGD
 from ...models.kernels import KERNELS
 from ...models.trained_tf import TrainedBlocks, TrainedStep
 from ...project import check_profile
+from ...store import Results
 from ...tasks.categorical import Anchors, Quadrants
 from ...training import FixedSet, Group, Run
 from ...training.groups import Cosine
@@ -28,11 +30,11 @@ from .contexts import (
     GD_PARAMETERS,
     TF_PARAMETERS,
     Contexts,
+    InParts,
     PublishedAnchors,
     PublishedContexts,
     UnitContexts,
     classifiers,
-    in_parts,
 )
 from .language import language_studies
 
@@ -48,54 +50,40 @@ DEPTHS = (1, 2, 3)
 STARTS = (("code", "code", False), ("glorot", "glorot", False), ("true", "code", True), ("true-glorot", "glorot", True))
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What differs between the profiles; the defaults are those of the paper profile.
-
-    Attributes:
-        L: numbers of training contexts of figures 3 and 5 (left); ``one_L`` of figure 4, ``many_L`` of new draws, ``quad_L`` of figures 8 to 11.
-        seeds: initialisations of figures 3, 4, 8; ``few`` of the costly runs.
-        gd, tf, deep, tf_deep, wide, astray: steps of one-block GD, one-block TF, deep GD, two-block TF, GD at N = 125,
-            deep GD with the softmax erasure.
-        depths: numbers of blocks of figure 4.
-        held_out: validation contexts, and as many test contexts; ``wide_held_out`` at N = 125.
-        wide_N, quad_N: context sizes.
-        units: draws of everything; ``inits`` initialisations of each.
-        epochs: passes through the training contexts at the published code's length.
-        long: minibatches of Trained TF in figure 5 (left).
-    """
-
-    L: tuple[int, ...] = (2048, 8192, 32768)
-    one_L: int = 2048
-    many_L: int = 32768
-    quad_L: int = 2048
-    seeds: int = 5
-    few: int = 3
-    gd: int = 800
-    tf: int = 2000
-    deep: int = 400
-    tf_deep: int = 2000
-    wide: int = 4000
-    astray: int = 300
-    depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    held_out: int = 2048
-    wide_held_out: int = 1024
-    wide_N: int = 125
-    quad_N: int = 100
-    units: int = 5
-    inits: int = 2
-    epochs: int = 5000
-    long: int = 10_000
-
-
-SIZES = {
-    "paper": Sizes(),
-    "smoke": Sizes(
-        L=(256, 512), one_L=1024, many_L=1024, quad_L=256, wide_N=25, quad_N=30,
-        seeds=2, few=1, units=2, inits=1, depths=(1, 2, 3), held_out=256, wide_held_out=64,
-        gd=40, tf=40, deep=12, tf_deep=12, wide=4, astray=4, long=12, epochs=4,
-    ),
-}  # fmt: skip
+#: What differs between the profiles: name -> paper, smoke.
+_SIZES: dict[str, tuple[Any, Any]] = {
+    # numbers of training contexts: of figures 3 and 5 (left), of figure 4, of new draws, of figures 8 to 11
+    "L": ((2048, 8192, 32768), (256, 512)),
+    "one_L": (2048, 1024),
+    "many_L": (32768, 1024),
+    "quad_L": (2048, 256),
+    # initialisations of figures 3, 4 and 8, and of the costly runs
+    "seeds": (5, 2),
+    "few": (3, 1),
+    # minibatches: of one-block GD and TF, deep GD, two-block TF, GD at N = 125, deep GD with the softmax erasure, two-block TF in figure 5
+    "gd": (800, 40),
+    "tf": (2000, 40),
+    "deep": (400, 12),
+    "tf_deep": (2000, 12),
+    "wide": (4000, 4),
+    "astray": (300, 4),
+    "long": (10_000, 12),
+    # passes through the training contexts at the published code's length
+    "epochs": (5000, 4),
+    # numbers of blocks of figure 4
+    "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),
+    # validation contexts, and as many test contexts: in general, and at N = 125
+    "held_out": (2048, 256),
+    "wide_held_out": (1024, 64),
+    # context sizes
+    "wide_N": (125, 25),
+    "quad_N": (100, 30),
+    # draws of everything, and initialisations of each
+    "units": (5, 2),
+    "inits": (2, 1),
+}
+Sizes = SimpleNamespace
+SIZES = {p: Sizes(**{name: both[i] for name, both in _SIZES.items()}) for i, p in enumerate(("paper", "smoke"))}
 
 
 def runs_of(seeds: Iterable[int], rate: float, stream: int | None = None) -> tuple[Run, ...]:
@@ -169,22 +157,22 @@ def figure_3(L: int, s: Sizes) -> list[Study]:
     inner, squared, tokens = (PublishedContexts(task, view) for view in ("inner", "squared", "tokens"))
     many, few = (runs_of(range(n), CODE_RATE) for n in (s.seeds, s.few))
     batch = min(CODE_BATCH, s.L[0] // 4)
-    steps = s.epochs * (s.L[0] // batch)
     by_inner = [
         gd_group("softmax", "softmax", inner, many, s.held_out),
         gd_group("softmax-scalar", "softmax", inner, many, s.held_out, vector=False),
         gd_group("linear", "linear", inner, many, s.held_out),
     ]
-    rbf = gd_group("rbf", "rbf", squared, many, s.held_out)
-    free, free_rbf = (
-        tf_group(k, tokens, runs, s.held_out, kernel=k, init="code") for k, runs in (("softmax", many), ("rbf", few))
-    )
-    return [
-        study(f"published_inner_L{L}", inner, L, in_parts(by_inner), steps, batch, full=True),
-        study(f"published_squared_L{L}", squared, L, in_parts([rbf]), steps, batch, full=True),
-        study(f"published_tf_L{L}", tokens, L, in_parts([free]), steps, batch, full=True),
-        study(f"published_tf_rbf_L{L}", tokens, L, in_parts([free_rbf]), steps, batch // 4, full=True),
-    ]
+    found = []
+    for name, contexts, groups, size in (
+        ("inner", inner, by_inner, batch),
+        ("squared", squared, [gd_group("rbf", "rbf", squared, many, s.held_out)], batch),
+        ("tf", tokens, [tf_group("softmax", tokens, many, s.held_out, kernel="softmax", init="code")], batch),
+        ("tf_rbf", tokens, [tf_group("rbf", tokens, few, s.held_out, kernel="rbf", init="code")], batch // 4),
+    ):
+        scored = [replace(group, observe=InParts(contexts, s.held_out)) for group in groups]
+        steps = s.epochs * (s.L[0] // batch)
+        found.append(study(f"published_{name}_L{L}", contexts, L, scored, steps, size, full=True))
+    return found
 
 
 def published_block(s: Sizes) -> Study:
@@ -205,10 +193,9 @@ def published_depths(s: Sizes) -> Study:
 
 
 def figure_4(s: Sizes) -> Study:
-    """Figure 4 with N = 10: GD with softmax attention and 1 to 6 blocks; two blocks with a scalar step as well."""
+    """Figure 4 with N = 10: GD with softmax attention and 1 to 6 blocks."""
     contexts, runs = Contexts(Anchors(), "inner", True), runs_of(range(s.seeds), GD_RATE, 0)
     groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.held_out, k) for k in s.depths]
-    groups.append(gd_group("scalar-2", "softmax", contexts, runs, s.held_out, 2, vector=False))
     return study("deep_gd", contexts, s.one_L, groups, s.deep, GD_BATCH)
 
 
@@ -228,12 +215,12 @@ def figure_5_left(L: int, s: Sizes) -> list[Study]:
 def square(s: Sizes) -> list[Study]:
     """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else."""
     prompts, runs = UnitContexts(Quadrants(N=s.quad_N)), runs_of(range(s.seeds), CODE_RATE)
-    found = []
-    for k in KERNELS:
-        gd = gd_group("gd", k, prompts, runs, s.held_out, keep=GD_PARAMETERS)
-        tf = tf_group("tf", prompts, runs, s.held_out, TF_PARAMETERS, kernel=k, init="code")
-        found.append(at_length(s, f"square_{k}", prompts, [gd, tf], s.quad_L))
-    return found
+
+    def groups(kernel: str) -> list[Group]:
+        gd = gd_group("gd", kernel, prompts, runs, s.held_out, keep=GD_PARAMETERS)
+        return [gd, tf_group("tf", prompts, runs, s.held_out, TF_PARAMETERS, kernel=kernel, init="code")]
+
+    return [at_length(s, f"square_{k}", prompts, groups(k), s.quad_L) for k in KERNELS]
 
 
 def erased(s: Sizes) -> Study:
@@ -288,9 +275,9 @@ def long_unit(s: Sizes, unit: int) -> Study:
 def published(s: Sizes) -> list[Study]:
     """One block on the authors' W_e and contexts at their program's length: N = 10, and N = 125 with the distance as printed."""
     readings = {"narrow": PublishedAnchors(), "printed": PublishedAnchors(N=s.wide_N, squared=False)}
-    found = []
+    found, runs = [], runs_of(range(s.seeds), CODE_RATE)
     for reading, task in readings.items():
-        prompts, runs = PublishedContexts(task, "inner"), runs_of(range(s.seeds), CODE_RATE)
+        prompts = PublishedContexts(task, "inner")
         group = gd_group("softmax", "softmax", prompts, runs, s.held_out)
         found.append(at_length(s, f"published_{reading}", prompts, [group], s.one_L))
     return found
@@ -323,10 +310,14 @@ MINUTES = {
     "time/fig10-11": ("long",),
     "time/draws": ("new",),
     "time/published": ("published_narrow", "published_printed"),
+    "time/all": ("",),
+    "images/minutes": ("glyph_networks", "images"),
 }
 
 
-def minutes(seconds: dict[str, float]) -> dict[str, float]:
-    """Minutes of training behind each figure and of all, from those of every study; a study that serves two figures counts in both, once in the total."""
-    every = {key: sum(s for n, s in seconds.items() if n.startswith(starts)) / 60 for key, starts in MINUTES.items()}
-    return every | {"time/all": sum(seconds.values()) / 60}
+def minutes(results: Mapping[str, Results]) -> dict[str, float]:
+    """Minutes of training behind each figure and of all; a study that serves two figures counts in both."""
+    return {
+        key: sum(r.provenance["seconds"] for name, r in results.items() if name.startswith(starts)) / 60
+        for key, starts in MINUTES.items()
+    }

@@ -40,18 +40,12 @@ ENDS = {
 
 
 class Gradient(NamedTuple):
-    """Mean of a matrix-valued gradient over prompts.
+    """Mean of a matrix-valued gradient over prompts; p values are of chi-squared tests with the full covariance."""
 
-    Attributes:
-        entries: ``(L, n, n)``; ``trace``: their mean diagonal ``(L,)``.
-        p_shape: p value of "every layer's mean is a multiple of I" (chi-squared on the rest, with its full covariance).
-        p_zero: p value of "every layer's mean is zero".
-    """
-
-    entries: Estimate
-    trace: Estimate
-    p_shape: float
-    p_zero: float
+    entries: Estimate  # (L, n, n)
+    trace: Estimate  # their mean diagonal, (L,)
+    p_shape: float  # of "every layer's mean is a multiple of I"
+    p_zero: float  # of "every layer's mean is zero"
 
 
 def _p_value(samples: np.ndarray) -> float:
@@ -106,34 +100,27 @@ def descend_scalars(loss: Callable[[Tensor, Tensor], Tensor], steps: int) -> tup
 
     optimiser.step(closure)
     closure()
-    return (b.detach(), t.detach()), float(torch.stack([b.grad, t.grad]).abs().max()), losses
+    return (b.detach(), t.detach()), float(torch.stack([b.grad, t.grad]).abs().max()), losses[:-1]
 
 
-def scalar_flow(x: Tensor, y: Tensor, w: Tensor) -> tuple:
-    """The end of :func:`descend_scalars` on prompts, and the losses along the way."""
-    hot = torch.nn.functional.one_hot(y, CLASSES).double()
-    (b, t), _, losses = descend_scalars(lambda b, t: population.loss(*at_scalars(b, t), None, x, hot, w).mean(), 60)
-    return b, t, losses[:-1]
+def gradient_in_b(
+    n_prompts: int, law: str = "sphere", group: Tensor | None = None, activation: str = "softmax"
+) -> Gradient:
+    """Gradient at an arbitrary scaled identity: is it a multiple of I? With another activation t over N, as its weights do not sum to one."""
+    b, t = SCALARS
+    x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE, law=law, group=group)
+    scalars = at_scalars(b, t if activation == "softmax" else t / N)
+    return summarise(population.gradients(*scalars, x, y, w, activation)[0])
 
 
 def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
-    """Gradient at an arbitrary scaled identity under several laws of the covariates: is it a multiple of I?"""
-    w, found, small = embedding(), {}, torch.from_numpy(affine_group(D))
-    for name in LAWS:
-        law, group = ("skewed", small) if name == "group" else (name, None)
-        x, y, _ = population.prompts(n_prompts, N, D, w, TEST_SAMPLE, law=law, group=group)
-        found[name] = summarise(population.gradients(*at_scalars(*SCALARS), x, y, w)[0])
-    return {f"thm2/{name}_p": found[name].p_shape for name in ("sphere", "cube", "skewed")} | {
-        "thm2/activations_p": [_activation_p(n_prompts, name) for name in ("rbf", "linear")],
+    """:func:`gradient_in_b` under several laws of the covariates, and on the sphere with other activations."""
+    found = {law: gradient_in_b(n_prompts, law) for law in ("sphere", "cube", "skewed")}
+    values = {f"thm2/{law}_p": gradient.p_shape for law, gradient in found.items()} | {
+        "thm2/activations_p": [gradient_in_b(n_prompts, activation=a).p_shape for a in ("rbf", "linear")],
         "thm2/prompts": n_prompts,
-    }, found
-
-
-def _activation_p(n_prompts: int, activation: str) -> float:
-    """P value of "the gradient is a multiple of I" on the sphere with another activation; t over N, as these do not sum to one."""
-    b, t = SCALARS
-    x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE)
-    return summarise(population.gradients(*at_scalars(b, t / N), x, y, w, activation)[0]).p_shape
+    }
+    return values, found | {"group": gradient_in_b(n_prompts, "skewed", torch.from_numpy(affine_group(D)))}
 
 
 def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
@@ -188,49 +175,37 @@ def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
         "thm2/fixed_trace_z": np.abs(fixed["B"].trace.value / spread).tolist(),
         "thm2/rotated_T_p": rotated["T"].p_shape,
         "thm2/rotated_S_p": rotated["S"].p_zero,
-    }, {
-        f"{name}_{letter}": gradient
-        for name, found in (("fixed", fixed), ("rotated", rotated))
-        for letter, gradient in found.items()
-    }
+    }, {f"fixed_{letter}": each for letter, each in fixed.items()} | {"rotated_T": rotated["T"]}
 
 
 def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict[str, Gradient], float]:
     """Gradients of B, T and S at the end of the scalar flow on fresh prompts and on its own, and the loss that it lost."""
     w = embedding()
-    x, y, each = population.prompts(n_prompts, N, D, w, FLOW_SAMPLE, rotate)
-    b, t, losses = scalar_flow(x, y, each)
+    sample, test = (population.prompts(n_prompts, N, D, w, seed, rotate) for seed in (FLOW_SAMPLE, TEST_SAMPLE))
+    x, y, each = sample
+    hot = torch.nn.functional.one_hot(y, CLASSES).double()
+    ends, _, losses = descend_scalars(lambda b, t: population.loss(*at_scalars(b, t), None, x, hot, each).mean(), 60)
     fresh, own = (
-        {
-            letter: summarise(g)
-            for letter, g in zip("BTS", population.gradients(*at_scalars(b, t), *sample), strict=True)
-        }
-        for sample in (population.prompts(n_prompts, N, D, w, TEST_SAMPLE, rotate), (x, y, each))
+        {letter: summarise(g) for letter, g in zip("BTS", population.gradients(*at_scalars(*ends), *one), strict=True)}
+        for one in (test, sample)
     )
     return fresh, own, losses[0] - losses[-1]
-
-
-def _orbit(group: Tensor) -> Tensor:
-    """Two prompts' covariates ``(3, 10)`` of unequal lengths and no symmetry, moved by every element of a group: ``(2 G, 3, 10)``."""
-    source = torch_rng(3)
-    x = torch.randn(2, 3, 10, generator=source, dtype=torch.float64).abs()
-    return torch.einsum("gij,pnj->gpni", group, x).flatten(0, 1)
 
 
 def exactly() -> dict[str, Any]:
     """Theorem 2 without sampling: covariates uniform on the orbit of the smallest sufficient group, labels summed over with their probabilities.
 
-    The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says. Control: the
-    same prompts without the group.
+    The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says. Two prompts of
+    unequal lengths and no symmetry are moved by every element of the group; control: the same prompts without the group.
     """
-    small = torch.from_numpy(affine_group(10))
-    one = torch.eye(10, dtype=torch.float64)[None]
-    with_group, alone = (population.exact_flow(_orbit(group), embedding(), *SCALARS) for group in (small, one))
+    x = torch.randn(2, 3, 10, generator=torch_rng(3), dtype=torch.float64).abs()
+    orbit = torch.einsum("gij,pnj->gpni", torch.from_numpy(affine_group(10)), x).flatten(0, 1)
+    with_group, alone = (population.exact_flow(prompts, embedding(), *SCALARS) for prompts in (orbit, x))
     return {
-        "thm2-group/orbit": with_group.off_identity,
-        "thm2-group/alone": alone.off_identity,
-        "eq58/equality": with_group.shortfall,
-        "eq58/without_symmetry": alone.shortfall,
+        "thm2-group/orbit": with_group[0],
+        "thm2-group/alone": alone[0],
+        "eq58/equality": with_group[1],
+        "eq58/without_symmetry": alone[1],
     }
 
 
@@ -239,8 +214,9 @@ def groups() -> dict[str, Any]:
     return {f"thm2-group/order_d{d}": len(affine_group(d)) for d in (2, 4, 10)} | {
         "thm2-group/defect_d10": defect(affine_group(10)),
         "thm2-group/rotations_defect": [defect(rotations_of_polygon(n)) for n in (3, 4, 5, 12)],
-        "thm2-group/square_defect": defect(signed_permutations(2)),
-        "thm2-group/cube_defect": defect(cyclic_signs(4)),
+        # all symmetries of the square, and a small group of those of U(-1, 1)^4: signs times cyclic shifts
+        "thm2-group/square_defect": defect(with_signs(itertools.permutations(range(2)), 2)),
+        "thm2-group/cube_defect": defect(with_signs((np.roll(range(4), shift) for shift in range(4)), 4)),
     }
 
 
@@ -307,16 +283,6 @@ def with_signs(permutations: Iterable[Sequence[int]], d: int) -> np.ndarray:
     """Permutations of d coordinates times all signs, ``(2^d P, d, d)``."""
     signs = itertools.product((1.0, -1.0), repeat=d)
     return np.array([np.eye(d)[list(p)] * np.array(s)[:, None] for p, s in itertools.product(permutations, signs)])
-
-
-def signed_permutations(d: int) -> np.ndarray:
-    """All symmetries of the cube in d dimensions, ``(2^d d!, d, d)``: those of the law U(-1, 1)^d."""
-    return with_signs(itertools.permutations(range(d)), d)
-
-
-def cyclic_signs(d: int) -> np.ndarray:
-    """Diagonal signs times cyclic shifts, ``(d 2^d, d, d)``: a small group of symmetries of the cube that suffices."""
-    return with_signs((np.roll(range(d), shift) for shift in range(d)), d)
 
 
 def averaged(group: np.ndarray, r: np.ndarray) -> np.ndarray:
