@@ -17,6 +17,8 @@ def test_what_never_happens_is_kept_as_no_number_and_comes_last(monkeypatch):
     found = stages.shares(grid, times)
     assert found["decided"].item() == 3
     assert found["finished"].item() == 0
+    found = stages.shares(grid, np.array([[[1.0, np.nan, np.nan]]]))
+    assert found["larger"].item() == found["decided"].item() == 2, "two silent heads are no pair"
     jumps = {"jumps": np.array([3.0, np.inf]), "active": np.array([1.0, 2.0, np.inf])}
     monkeypatch.setattr(lifted, "variant", lambda *_: jumps)
     kept = {f"large/{kind}": array for kind, array in lifted.jumping("large", range(8)).items()}
