@@ -39,7 +39,6 @@ from iclbook.papers.recall2025.measures import (
     construction,
     end_to_end,
     lemmas,
-    order_of_learning,
     simplifications,
     stages,
     subsequent_jumps,
@@ -264,9 +263,12 @@ record.verdicts("noA0-timescale", "noA0-law")
 
 # %% mystnb={"image": {"alt": "Left: time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window. Right: s against the logarithm of time, a straight line of slope 1/lambda; the slope 1 of the printed law misses it."}} tags=["hide-input"]
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
-scan, late = theorem_3_1.time_scale(epsilons), theorem_3_1.late_growth()
-window = theorem_3_1.window_time_scale(epsilons)
-draw_jump.time_scales(scan, window, theorem_3_1.ORDERS, late)
+scan, window = (
+    theorem_3_1.time_scale(epsilons),
+    theorem_3_1.window_time_scale(epsilons),
+)
+late = theorem_3_1.late_growth(stages.experiment(n_heads=stages.ORDER))
+draw_jump.time_scales(scan, window, late)
 style.show()
 record.all(theorem_3_1.local_law() | theorem_3_1.window_exponents())
 record.all(theorem_3_1.time_scale_values(scan, window, late))
@@ -308,10 +310,8 @@ draw_jump.show_gamma(few=not paper)
 betas, flows = (0.02, 0.005, 0.00125), {}
 for loss in ("dp", "ce"):
     p = stages.experiment(loss)
-    flows[loss] = p, *stages.follow(p, betas)
-scans = results("plateaus", profile, device)
-record.all(stages.plateau_values(stages.kept_scans(scans)))
-record("plateaus/ratios", stages.RATIOS)
+    flows[loss] = p, *stages.follow(p, betas, beyond=2.0)
+record.all(stages.plateau_values(results("plateaus", profile, device)))
 p, f, times = flows["ce"]
 record("plateaus/ce", stages.plateau_errors(p, f.states[0], times)["loss"])
 record.all(stages.loss_times(betas, flows["dp"][2], times))
@@ -443,11 +443,10 @@ record.verdicts("propA.2", "q-later-jump", "jumps")
 # counts is that ratio, not the scale.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each ratio of w to beta: all are nearly flat, from one at ratio zero down towards chance at ratio ten. Right: share of runs in which all heads became active, lower for larger ratios."}} tags=["hide-input"]
-grid, census = order_of_learning.GRIDS[profile], results("census", profile, device)
-kept = order_of_learning.kept_times(census, profile)
-shares = order_of_learning.shares(grid, kept)
+grid, census = stages.GRIDS[profile], results("census", profile, device)
+shares = stages.shares(grid, census[f"{profile}/times"])
 style.show(draw.census(shares, grid.beta_scales, grid.ratios), of=[census])
-record.all(order_of_learning.order_values(shares, grid) | subsequent_jumps.symmetry())
+record.all(stages.order_values(shares, grid) | subsequent_jumps.symmetry())
 
 # %% [markdown]
 # *The ratio of the two scales decides who comes first, not their size. Share of pairs of heads in the order of $\beta$, and of runs in which all heads became active; a curve for each ratio, each
@@ -474,15 +473,12 @@ found = simplifications.lifted()
 draw.lifted(found, AssociativeRecall(simplifications.LIFTED_ORDER, stages.R))
 style.show()
 record.all(simplifications.lifted_values(found))
-record.all(simplifications.kept_apart(found, simplifications.FIRST_READING))
+record.all(simplifications.kept_apart(found))
 if paper:
     others = results("lifted", profile, device)
-    for reading in simplifications.OTHER_READINGS:
-        record.all(
-            simplifications.kept_apart(
-                simplifications.kept_lifted(others, reading), reading
-            )
-        )
+    for reading in simplifications.READINGS:
+        kept = simplifications.kept_lifted(others, reading)
+        record.all(simplifications.kept_apart(kept, f"/{reading}"))
 record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
@@ -554,8 +550,9 @@ trainings = {
 }
 free = end_to_end.trained(trainings)
 names = ("window kept, scale 0.1", "window kept, scale 0.01", "all lifted, scale 0.01")
-style.show(draw.free(dict(zip(names, free, strict=True))), of=trainings.values())
-record.all(end_to_end.free_values(*free))
+shown = dict(zip(names, free.values(), strict=True))
+style.show(draw.free(shown), of=trainings.values())
+record.all(end_to_end.free_values(free))
 
 # %% [markdown]
 # *Trained whole, the model rests at some plateaus and passes others by; most heads end at one offset. Loss of every seed in each of three settings (numbers of seeds: {glue:text}`full/seeds`), and below attention at

@@ -35,20 +35,16 @@ import numpy as np
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers import crossing, he2025
-from iclbook.papers.crossing.figures import steps as draw_steps
-from iclbook.papers.crossing.figures import waits as draw
+from iclbook.papers.crossing import figures as draw
 from iclbook.papers.crossing.measures import (
     descent,
     descent_ladder,
     heads_as_steps,
     rates,
-    second_jump,
-    time_scales,
     waits,
 )
-from iclbook.papers.crossing.measures.landscape import Landscape
-from iclbook.papers.crossing.measures.models import FIRST, softmax_heads
-from iclbook.papers.crossing.waits_in_page import train_waits
+from iclbook.papers.crossing.measures.models import FIRST, Landscape, softmax_heads
+from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
@@ -67,9 +63,9 @@ record("draws", draws)
 record.all(waits.degree_values(found))
 record.all(waits.adam_values(draws))
 followed = crossing.results("leads", profile, device)
-ahead = time_scales.kept_leads(followed)
+ahead = waits.kept_leads(followed)
 record("timing/draws", len(followed["heads/equal"]))
-record.all(time_scales.timing_values(ahead))
+record.all(waits.timing_values(ahead))
 races = {
     name: crossing.results(f"rates_{name}", profile, device) for name in rates.TRIALS
 }
@@ -111,7 +107,7 @@ def wait(p, size, rate=0.02):
 # Each halving of the start adds a constant to the wait for two factors, doubles it for three and quadruples it for four. Try it:
 
 # %% tags=["hide-input"]
-show_model(draw.waiting_time())
+show_model(waiting_time())
 
 # %% [markdown]
 # This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben Arous,
@@ -155,7 +151,7 @@ record.verdict("crossing/q-waits")
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
 record.all(waits.sgd_values(stochastic, profile))
-record.all(second_jump.second_values(crossing.results("second_jump", profile, device)))
+record.all(waits.second_values(crossing.results("second_jump", profile, device)))
 record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
 # %% [markdown]
@@ -194,7 +190,7 @@ show(
 # This is the derivative of softmax, so it holds on every softmax model. Does it hold for all weights that sum to one?
 
 # %% tags=["hide-input"]
-record.all(time_scales.routing_values(draws))
+record.all(rates.routing_values(draws))
 record.verdict("crossing/q-routing")
 
 # %% [markdown]
@@ -289,7 +285,7 @@ trained_pairs = {
 }
 heads = heads_as_steps.pairs(trained_pairs)
 record.all(heads_as_steps.pair_values(heads))
-style.show(draw_steps.signed_pairs(heads), of=trained_pairs.values())
+style.show(draw.signed_pairs(heads), of=trained_pairs.values())
 
 # %% [markdown]
 # *Wherever heads of both signs form (blue), they remove the covariates' mean. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its
@@ -314,9 +310,9 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # falls, and whether the rate of its fall is the one that the slope predicts.
 
 # %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend, coloured below 0.9; each column has a coloured cell."}} tags=["hide-input"]
-by = descent.roc(descent.sample(200 if paper else 20))
+by = descent.sample(200 if paper else 20)
 record.all(descent.descent_values(by))
-style.show(draw_steps.areas(by))
+style.show(draw.areas(by))
 
 # %% [markdown]
 # *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
@@ -338,7 +334,7 @@ record.verdict("crossing/q-roc")
 # %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every language model and its copy that never saw a regression."}} tags=["hide-input"]
 rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 350)
 record.all(descent_ladder.ladder_values(rung))
-style.show(draw_steps.ladder(rung))
+style.show(draw.ladder(rung))
 
 # %% [markdown]
 # *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.*
@@ -362,7 +358,7 @@ left = heads_as_steps.shares(
     with_both_signs(isotropic), heads_as_steps.GROUPS, LinearRegression()
 )
 record.all(heads_as_steps.kernel_values_of(left))
-style.show(draw_steps.kernels(left), of=[isotropic])
+style.show(draw.kernels(left), of=[isotropic])
 
 # %% [markdown]
 # *The number of heads chooses the kernel: each model is named at the kernel whose step fits it best. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
@@ -431,7 +427,7 @@ print("waits at sizes that fall by 3:", times.round(1).tolist())
 assert np.allclose(
     times[:, -1] / times[:, -2], 3, rtol=0.05
 )  # T ~ 1 / eps: three times the size, a third of the wait
-assert abs(waits.degree(times, 3)[0] - 3) < 0.05
+assert abs(waits.degree(times, 3).value - 3) < 0.05
 
 # %% [markdown]
 # **2. A warm start.** Let values and outputs of two softmax heads start at size one, and only queries and keys be small. What is the degree now, and how long is the wait?
@@ -462,7 +458,7 @@ guess = prompts.answer + 0.03 * rng.standard_normal(
     len(prompts.answer)
 )  # knows the answer, up to noise
 whispered = guess[:, None] * share  # and reads out equal parts of the way to it
-true = descent.parameter_descent(prompts, rng)
+true = descent.DESCEND["parameters"](prompts, descent.LAYERS, 0.0, rng)
 signs = [alignment(read, prompts.answer).signs for read in (whispered, true)]
 print(
     f"share of updates with the residual's sign: imitation {signs[0]:.2f}, descent {signs[1]:.2f}"

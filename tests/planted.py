@@ -53,12 +53,12 @@ def _recall() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("recall2025", *words)
 
-    census, lifted = "measures/order_of_learning.py", "measures/simplifications.py"
+    census, lifted = "measures/stages.py", "measures/simplifications.py"
     return (
         at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
-        at(census, "silent heads are in order", "(times[..., i] < times[..., j])", "(times[..., i] <= times[..., j])"),
+        at(census, "silent heads are in order", "times[..., i] < times[..., j]", "times[..., i] <= times[..., j]"),
         at("measures/theorem_3_1.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
-        at(lifted, "raw for normalised loss", '-run["normalised"], -m', '-run["loss"], -m'),
+        at(lifted, "raw for normalised loss", '-run["normalised"][:, None]', '-run["loss"][:, None]'),
         at(
             "tasks/associative_recall.py",
             "labels of another query",

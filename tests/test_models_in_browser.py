@@ -11,7 +11,7 @@ from browser.differences import DIFFERENCES, S2, D, L, difference, recall_differ
 from browser.models_page import POPULATION, Running
 from selenium.webdriver import ActionChains
 
-from iclbook.papers.crossing.theory import product
+from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.he2025 import dynamics
 from iclbook.papers.recall2025.measures.stages import small
 from iclbook.sliders.page_model import inline, markup

@@ -15,7 +15,6 @@ import torch
 
 from iclbook import papers, store
 from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
-from iclbook.papers.crossing.measures import time_scales as crossing_leads
 from iclbook.papers.crossing.measures import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training.catalogue import Catalogue, threads_of
@@ -82,7 +81,7 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
             lambda sizes: {k: dataclasses.replace(s, scale=1.001 * s.scale) for k, s in sizes.items()},
             marks=pytest.mark.full,
         ),
-        ("crossing", "leads", crossing_leads, "EXCHANGED", lambda factor: 1.001 * factor),
+        ("crossing", "leads", crossing_waits, "EXCHANGED", lambda factor: 1.001 * factor),
     ],
 )
 def test_a_computation_made_again_sees_a_change(monkeypatch, paper, name, room, constant, change):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from iclbook.models.attention import attend
-from iclbook.papers.crossing.theory import product
+from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.wang2025.sliders import probabilities, repeated
 

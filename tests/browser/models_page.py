@@ -14,8 +14,7 @@ import torch
 
 from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
-from iclbook.papers.crossing.figures import waits as crossing
-from iclbook.papers.crossing.waits_in_page import train_waits
+from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025 import page_models as he2025
 from iclbook.papers.he2025.train_in_page import course, train_in_page
 from iclbook.papers.recall2025.figures import stages as recall2025
@@ -86,7 +85,7 @@ def models() -> dict[str, PageModel]:
         he2025.reduced_flow(TASK.d, TASK.L, TASK.noise_var),
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
-        crossing.waiting_time(),
+        waiting_time(),
         train_in_page(TASK, course(TASK, {}, 100)),
         train_waits(TASK),
     )

@@ -6,7 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from iclbook.papers.crossing.figures import steps as figures
+from iclbook.papers.crossing import figures
+from iclbook.papers.crossing.measures import descent
 from iclbook.papers.crossing.measures import descent_ladder as rungs
 from iclbook.papers.nagy2026.ladder import Model
 from iclbook.statistics import widened_error
@@ -14,7 +15,7 @@ from iclbook.statistics import widened_error
 LINES = rungs.lines()
 
 
-def model(make: rungs.Stack, layers: int, seed: int) -> Model:
+def model(make: descent.Stack, layers: int, seed: int) -> Model:
     """A model of the ladder that answers as a stack does."""
     rng = np.random.default_rng((77, seed))
     return Model(f"l{layers}w32", seed, np.array([8]), {"lines_estimate": make(LINES, layers, 4.5, rng)[None]})
@@ -22,32 +23,32 @@ def model(make: rungs.Stack, layers: int, seed: int) -> Model:
 
 def test_stacks_do_what_their_names_say():
     rng = np.random.default_rng(3)
-    read = rungs.line_descent(LINES, 6, 4.5, rng)
+    read = rungs.DESCEND["line"](LINES, 6, 4.5, rng)
     off = np.abs(read - LINES.answer[:, None]).mean(0)
     assert off[-1] < 0.8 * off[0]
     left = (read[:, 1] - LINES.answer)[off[0] > 0] / (4.5 - LINES.answer)[off[0] > 0]
     assert np.ptp(left) > 0.2, "every prompt has a curvature of its own"
-    off = np.abs(rungs.function_descent(LINES, 6, 4.5, rng) - LINES.answer[:, None]).mean(0)
+    off = np.abs(rungs.DESCEND["functions"](LINES, 6, 4.5, rng) - LINES.answer[:, None]).mean(0)
     assert off[-1] < off[0]
-    walked = rungs.to_the_mean(LINES, 4, 4.5, rng)
+    walked = rungs.OTHERWISE["mean"](LINES, 4, 4.5, rng)
     assert np.ptp(np.diff(walked, axis=1), axis=1).max() < 1e-12, "even strides"
-    walked = rungs.strides(LINES, 4, 4.5, rng)
+    walked = rungs.OTHERWISE["strides"](LINES, 4, 4.5, rng)
     assert np.ptp(np.diff(walked, axis=1), axis=1).max() < 1e-12
     assert np.sign(walked[:, -1] - 4.5) == pytest.approx(np.sign(LINES.answer - 4.5)), "towards the answer"
-    jumped = rungs.one_jump(LINES, 4, 4.5, rng)
+    jumped = rungs.OTHERWISE["jump"](LINES, 4, 4.5, rng)
     assert ((np.diff(jumped, axis=1) != 0).sum(1) == (LINES.answer != 4.5)).all()
     assert (jumped[:, -1] == LINES.answer).all()
     flat = LINES._replace(y=np.full_like(LINES.y, 7.0))
-    assert rungs.sharpening(flat, 3, 4.5, rng)[:, 1:] == pytest.approx(7)
+    assert rungs.OTHERWISE["sharpening"](flat, 3, 4.5, rng)[:, 1:] == pytest.approx(7)
     for seed in range(20):
-        steps = rungs.reordered(LINES, 2, 4.5, np.random.default_rng(seed))
-        straight = rungs.line_descent(LINES, 2, 4.5, _after_orders(seed))
+        steps = rungs.OTHERWISE["reordered"](LINES, 2, 4.5, np.random.default_rng(seed))
+        straight = rungs.DESCEND["line"](LINES, 2, 4.5, _after_orders(seed))
         assert sorted(steps[0]) == pytest.approx(sorted(straight[0]))
         assert list(steps[0]) != pytest.approx(list(straight[0])), "never in its own order"
 
 
 def _after_orders(seed: int) -> np.random.Generator:
-    """The generator as :func:`rungs.reordered` hands it on."""
+    """The generator as the reordered kind hands it on."""
     rng = np.random.default_rng(seed)
     while (np.diff(rng.permutation(3)) > 0).all():
         pass
@@ -67,12 +68,12 @@ def test_many_stacks_answer_as_each_alone(kind):
 def test_a_line_descends_on_its_own_squares():
     """A step of the gradient of the mean of ``(y - slope x - level)^2 / 2``, prompt by prompt."""
     rate = np.random.default_rng(2).uniform(0.1, 0.9)
-    read = rungs.line_descent(LINES, 3, 4.5, np.random.default_rng(2))
+    read = rungs.DESCEND["line"](LINES, 3, 4.5, np.random.default_rng(2))
     for x, y, query, own in zip(LINES.x, LINES.y, LINES.query, read, strict=True):
         line = np.array([0.0, 4.5])
         for answer in own:
-            assert answer == pytest.approx(line @ (query, 1))
-            line = line + rate * np.array([x, np.ones(4)]) @ (y - line @ [x, np.ones(4)]) / 4
+            assert answer == pytest.approx(line @ query)
+            line = line + rate * x.T @ (y - x @ line) / 4
 
 
 @pytest.fixture(scope="module")
@@ -81,23 +82,23 @@ def judge() -> rungs.Judge:
 
 
 def test_the_judge_knows_both_sides_of_stacks_that_had_no_vote(judge):
-    area, error = judge.worst
-    assert area > 0.75
-    assert 0 < error < 0.1
-    assert judge.worst[0] == min(rungs.area(judge.yes, said) for said in judge.no.values())
+    worst = descent.worst(judge.yes, judge.no)
+    assert worst.value > 0.75
+    assert 0 < worst.error < 0.1
+    assert worst.value == min(descent.area(judge.yes, said).value for said in judge.no.values())
     assert np.median(judge.yes) > 0.8 > 0.2 > np.median(judge.no["others"])
 
 
 def test_models_that_descend_and_twins_that_do_not(monkeypatch):
-    alone = {seed: model(rungs.to_the_mean, 2, seed) for seed in range(3)}
-    ladder = [model(rungs.line_descent, 2, seed) for seed in range(3)] + [model(rungs.line_descent, 6, 9)]
+    alone = {seed: model(rungs.OTHERWISE["mean"], 2, seed) for seed in range(3)}
+    ladder = [model(rungs.DESCEND["line"], 2, seed) for seed in range(3)] + [model(rungs.DESCEND["line"], 6, 9)]
     monkeypatch.setattr(rungs, "mixed", lambda get: ladder)
     monkeypatch.setattr(rungs, "twins", lambda get: list(zip(ladder, alone.values(), strict=False)))
     found = rungs.judged(dict, 420)
     assert {name: len(said) for name, said in found.ladder.items()} == {"l2w32": 3, "l6w32": 1}
     values = rungs.ladder_values(found)
     assert values["rungs/ladder"].value > 0.8 > 0.5 > values["rungs/twins"].value
-    assert values["rungs/area"].value == min(judge.worst[0] for judge in found.judges.values())
+    assert values["rungs/area"].value == min(descent.worst(each.yes, each.no).value for each in found.judges.values())
     assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"].value
     assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
     assert len(found.apart) == 4

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from iclbook.models import attend
-from iclbook.papers.crossing.measures import descent, time_scales
+from iclbook.papers.crossing.measures import descent, rates, waits
 from iclbook.papers.crossing.measures import heads_as_steps as steps
-from iclbook.papers.crossing.measures.landscape import Landscape
-from iclbook.papers.crossing.measures.models import MODELS, prompts
+from iclbook.papers.crossing.measures.models import MODELS, Landscape, prompts
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 from iclbook.tasks.linear_regression import AffineRegression
@@ -28,16 +27,16 @@ def made(attention_rate: float, value_rate: float) -> Landscape:
 
 
 def test_who_leads_is_seen_and_rates_move_it():
-    even = time_scales.lead(made(1.0, 1.0), np.full(2, 1e-9))
+    even = waits.lead(made(1.0, 1.0), np.full(2, 1e-9))
     assert even == pytest.approx(0, abs=1e-6)
-    quick = time_scales.quicker_routing(made(1.0, 1.0), 10.0)
+    quick = waits.quicker_routing(made(1.0, 1.0), 10.0)
     assert quick.gradient(np.zeros(2)) == pytest.approx([-10, -1])
-    assert time_scales.lead(quick, np.full(2, 1e-9)) < even
-    assert time_scales.lead(made(0.1, 1.0), np.full(2, 1e-9)) > even
+    assert waits.lead(quick, np.full(2, 1e-9)) < even
+    assert waits.lead(made(0.1, 1.0), np.full(2, 1e-9)) > even
 
 
 def test_attention_and_values_are_those_of_the_models():
-    for name in time_scales.LEAD_SIZES:
+    for name in waits.LEAD_SIZES:
         landscape = MODELS[name](0)
         theta = landscape.start(0)
         attention, values = landscape.look(theta[None])
@@ -51,35 +50,38 @@ def test_attention_and_values_are_those_of_the_models():
 
 
 def test_the_law_of_routing_holds_for_softmax_alone():
-    assert max(time_scales.deviation("softmax", seed) for seed in range(3)) < 1e-12
-    assert min(time_scales.routing_values(3).values()) > 0.01
+    assert max(rates.deviation("softmax", seed) for seed in range(3)) < 1e-12
+    assert min(rates.routing_values(3).values()) > 0.01
 
 
 def test_area():
-    assert descent.area(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == 1
-    assert descent.area(np.array([0.0, 1.0]), np.array([0.0, 1.0])) == 0.5
-    assert descent.area(np.array([0.0]), np.array([1.0, 0.0])) == 0.25
-    groups = {"descend": np.array([1.0, 2.0]), **dict.fromkeys(descent.OTHERWISE, np.array([0.0, 0.5]))}
-    groups["averaging"] = np.array([1.5, 1.5])
-    assert descent.worst(groups)[0] == 0.5
+    assert descent.area(np.array([2.0, 3.0]), np.array([0.0, 1.0])).value == 1
+    assert descent.area(np.array([0.0, 1.0]), np.array([0.0, 1.0])).value == 0.5
+    assert descent.placements(np.array([0.0]), np.array([1.0, 0.0])).tolist() == [0.25]
+    others = dict.fromkeys(descent.OTHERWISE, np.array([0.0, 0.5])) | {"averaging": np.array([1.5, 1.5])}
+    assert descent.worst(np.array([1.0, 2.0]), others).value == 0.5
 
 
 def test_stacks_do_what_their_names_say():
     rng = np.random.default_rng(0)
     p = descent.draw(rng)
-    steps = descent.parameter_descent(p, rng)
+    steps, functions = (kind(p, descent.LAYERS, 0.0, rng) for kind in descent.DESCEND.values())
     errors = np.abs(steps - p.answer[:, None]).mean(0)
     assert (np.diff(errors) < 0).all()
     assert (steps[:, 0] == 0).all()
-    assert np.abs(descent.function_descent(p, rng)[:, -1] - p.answer).mean() < np.abs(p.answer).mean()
+    assert np.abs(functions[:, -1] - p.answer).mean() < np.abs(p.answer).mean()
     constant = descent.Prompts(p.x, np.ones_like(p.y), p.query, np.ones_like(p.answer))
-    assert descent.sharpening(constant, rng)[:, 1:] == pytest.approx(1.0), "a smoother keeps constants"
-    again = descent.reordered(p, np.random.default_rng(1))
-    assert np.sort(again, 1) == pytest.approx(np.sort(descent.parameter_descent(p, np.random.default_rng(1)), 1))
+    smoothed = descent.OTHERWISE["sharpening"](constant, 8, 0.0, rng)
+    assert smoothed[:, 1:] == pytest.approx(1.0), "a smoother keeps constants"
+    again, straight = (
+        kind(p, 8, 0.0, np.random.default_rng(1))
+        for kind in (descent.OTHERWISE["reordered"], descent.DESCEND["parameters"])
+    )
+    assert np.sort(again, 1) == pytest.approx(np.sort(straight, 1))
 
 
 def test_a_statistic_that_knows_the_truth_has_area_one_and_one_that_does_not_a_half():
-    by = descent.roc(descent.sample(20))
+    by = descent.sample(20)
     assert set(by) == {"slope", "r2", "signs", "reduction", "rate"}
     assert all(len(groups["descend"]) == 20 and len(groups["others"]) == 20 for groups in by.values())
     truth = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.zeros(20))}
@@ -109,8 +111,7 @@ def test_heads_that_are_a_step_with_a_kernel_are_found(kernel, monkeypatch):
 
 
 @pytest.mark.parametrize("activation", ["softmax", "linear"])
-def test_answers_of_many_runs_are_those_of_each(activation, monkeypatch):
-    monkeypatch.setattr(steps, "TOGETHER", 20)
+def test_answers_of_many_runs_are_those_of_each(activation):
     rng = np.random.default_rng(0)
     batch = prompts(SMALL, 0, 50)
     kq, ov = rng.standard_normal((3, 2, 4, 4)), rng.standard_normal((3, 2, 1, 4))
@@ -142,17 +143,17 @@ def heads_of_pairs(omegas, mus, d=10):
 
 
 def test_a_pair_made_by_hand_cancels_and_takes_a_debiased_step():
-    pair = steps._of(stored(*heads_of_pairs((0.02, -0.02), (3.0, -3.0))), "pairs_wide", "softmax")
+    pair = steps.pairs_of(stored(*heads_of_pairs((0.02, -0.02), (3.0, -3.0))), "pairs_wide", "softmax")
     assert pair.sums == pytest.approx([0])
     assert pair.omega == pytest.approx(np.array([[0.02, -0.02]]))
     assert pair.debiased.mean() < 1e-5 < 1e-3 < pair.vanilla.mean(), "small scores: the pair is the centred step"
-    alone = steps._of(stored(*heads_of_pairs((0.02, 0.02), (3.0, 3.0))), "pairs_wide", "softmax")
+    alone = steps.pairs_of(stored(*heads_of_pairs((0.02, 0.02), (3.0, 3.0))), "pairs_wide", "softmax")
     assert alone.sums == pytest.approx([1])
     assert alone.debiased.mean() > 0.3, "two smoothers are no step"
 
 
 def test_a_pair_that_passes_the_mean_on_takes_a_debiased_step_beside_it():
-    pair = steps._of(stored(*heads_of_pairs((0.02, -0.02), (3.5, -2.5), 5)), "pairs_affine", "softmax")
+    pair = steps.pairs_of(stored(*heads_of_pairs((0.02, -0.02), (3.5, -2.5), 5)), "pairs_affine", "softmax")
     assert pair.mu.sum(1) == pytest.approx([1])
     assert pair.debiased.mean() < 0.1 * pair.vanilla.mean()
     task = AffineRegression(d=2, L=3, noise_var=0.0)
@@ -166,6 +167,6 @@ def test_a_pair_that_passes_the_mean_on_takes_a_debiased_step_beside_it():
 
 def test_a_linear_head_made_by_hand_takes_the_plain_step():
     results = stored(*heads_of_pairs((1.0,), (1.0,)), group="linear")
-    linear = steps._of(results, "pairs_wide", "linear")
+    linear = steps.pairs_of(results, "pairs_wide", "linear")
     assert linear.vanilla == pytest.approx([0], abs=1e-12)
     assert linear.debiased.mean() > 1e-3

@@ -45,10 +45,10 @@ def test_offsets_are_counted_once_and_from_half_of_the_attention():
         return 5.0 * np.eye(4)[[o - 1 for o in offsets]]
 
     w = np.stack([scores(1, 2, 3, 4), scores(1, 1, 2, 2), np.zeros((4, 4))])
-    assert end_to_end.offsets_found(w, 4, True).tolist() == [4, 2, 0]
+    assert end_to_end.offsets_found(w).tolist() == [4, 2, 0]
     own = np.zeros((1, 3, 27))
     own[0, 0, 0] = own[0, 1, 1] = own[0, 2, 9] = 9.0  # itself, offset 1, beyond the permutation
-    assert end_to_end.offsets_found(own, 3, False).tolist() == [1]
+    assert end_to_end.offsets_found(own).tolist() == [1]
 
 
 def test_right_answers_are_those_of_the_task_and_every_sequence_is_as_likely():

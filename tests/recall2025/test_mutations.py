@@ -73,7 +73,7 @@ def test_wrong_window_turns_red(monkeypatch):
 
 def ce_plateaus() -> dict:
     pop = stages.experiment("ce")
-    flow, times = stages.follow(pop, (0.1, 0.02, 0.004), beyond=1.0)
+    flow, times = stages.follow(pop, (0.1, 0.02, 0.004))
     return {"plateaus/ce": stages.plateau_errors(pop, flow.states[0], times)["loss"]}
 
 

@@ -144,8 +144,8 @@ def test_lemmas_hold_and_misprints_do_not():
     assert max(lemmas.lemma_d().values()) <= 1e-14
     assert max(lemmas.loss_gradients(1).values()) <= 1e-14
     weight, table = lemmas.lemma_c3_weight(), lemmas.table()
-    assert min(lemmas.lemma_d1_matrix(0.0), weight["printed"], table["printed"]) > 1e-2
-    assert max(weight["eq13"], table["last"], table["simplified"]) <= 1e-12
+    assert min(lemmas.lemma_d1_matrix(0.0), weight["lemmaC3/weight_printed"], table["table/printed"]) > 1e-2
+    assert max(weight["lemmaC3/weight_eq13"], table["table/last"], table["table/simplified"]) <= 1e-12
     assert lemmas.lemma_d1_matrix(-np.inf) <= 1e-14
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import order_of_learning, simplifications, stages
+from iclbook.papers.recall2025.measures import simplifications, stages
 from iclbook.papers.recall2025.runs import figures_1_4
 from iclbook.papers.recall2025.theory.population import Population
 from iclbook.tasks import AssociativeRecall
@@ -20,7 +20,7 @@ def test_activation_follows_every_order_of_beta(loss):
 
 def test_plateau_errors_see_a_flow_that_is_not_on_its_plateau():
     pop = stages.experiment()
-    flow, times = stages.follow(pop, (0.02, 0.005, 0.00125), beyond=1.0)
+    flow, times = stages.follow(pop, (0.02, 0.005, 0.00125))
     right = stages.plateau_errors(pop, flow.states[0], times)
     assert max(right.values()) < 1e-3
     moved = stages.plateau_errors(pop, flow.states[0], times * [2.2, 1.0, 1.0])  # reads in the second plateau
@@ -38,10 +38,10 @@ def test_sgd_with_a_small_rate_follows_the_flow():
     """Large batches: steps of size r reach at step n what the flow reaches at t = n r."""
     pop = stages.experiment()
     betas, rate = (0.3, 0.1, 0.03), 0.5
-    times = stages.follow(pop, betas, beyond=1.0)[1]
+    times = stages.follow(pop, betas)[1]
     steps = int(1.2 * times[0] / rate)
     run = figures_1_4.sgd(pop, betas, rate, 0.0, steps, 20_000, 2, every=1)
-    first = stages.activation_times(pop, Flow(run.steps * rate, run.states))[:, 0]
+    first = stages.first_passage(run.steps * rate, pop.advantage(run.states), stages.ACTIVE)[:, 0]
     np.testing.assert_allclose(first, times[0], rtol=0.03)
 
 
@@ -71,17 +71,13 @@ def test_counts_of_a_batch_stand_for_its_sequences():
     assert counted.std() == pytest.approx(single.std(), rel=0.08)
 
 
-def test_trainings_meet_the_batches_that_would_be_drawn_step_by_step():
-    rng = np.random.default_rng(0)
-    counts = figures_1_4.matching_responses(5, 2, 300, 24, 0.25)
-    for step in range(5):
-        np.testing.assert_array_equal(counts[step], rng.binomial(300, 0.25, (2, 24)))
+def test_trainings_from_several_starts_meet_the_same_batches():
     pop, starts = stages.experiment(), ((0.3, 0.1, 0.03), (0.03, 0.1, 0.3))
-    both = figures_1_4.sgd(pop, np.array(starts), 0.1, 0.9, 30, 8, 2, every=10).each()
-    for start, run in zip(starts, both, strict=True):
-        alone = figures_1_4.sgd(pop, start, 0.1, 0.9, 30, 8, 2, every=10)
-        np.testing.assert_allclose(run.states, alone.states, rtol=1e-10, atol=1e-15)
-        np.testing.assert_allclose(run.loss, alone.loss, rtol=1e-12)
+    both = figures_1_4.sgd(pop, starts, 0.1, 0.9, 30, 8, 2)
+    for i, start in enumerate(starts):
+        alone = figures_1_4.sgd(pop, start, 0.1, 0.9, 30, 8, 2)
+        np.testing.assert_allclose(both.states[:, i], alone.states, rtol=1e-10, atol=1e-15)
+        np.testing.assert_allclose(both.loss[:, i], alone.loss, rtol=1e-12)
     share = np.random.default_rng(1).random((7, 24))
     theta = np.random.default_rng(2).normal(size=(7, pop.size))
     gradient, loss = pop.counted_gradient(theta, share)
@@ -101,10 +97,10 @@ def test_trainings_meet_the_batches_that_would_be_drawn_step_by_step():
 
 def test_census_with_w_at_zero_follows_beta_and_large_w_does_not():
     ratios = (0.0, 0.03, 0.1, 1.0, 10.0)
-    grid = order_of_learning.Grid((0.1,), ratios, 12)
-    shares = order_of_learning.shares(grid, order_of_learning.cell_times(grid, range(5)))
-    values = order_of_learning.order_values(shares, grid)
-    assert values["census/w0"].value == [1.0]
+    grid = stages.Grid((0.1,), ratios, 12)
+    shares = stages.shares(grid, stages.cell_times(grid, range(5)))
+    values = stages.order_values(shares, grid)
+    assert values["census/w0"].value.tolist() == [1.0]
     assert values["census/ratio_10"].value[0] < 0.85
     assert (shares["finished"] <= 1).all()
 
@@ -121,7 +117,7 @@ def test_the_kept_model_on_tokens_is_the_population():
     np.testing.assert_allclose(run["loss"], run["normalised"], rtol=1e-9)
     pop = stages.experiment(order=3, n_heads=3)
     times = stages.activations(pop, stages.small(pop, betas)[None], 250.0)[0]
-    active = [simplifications.passing(run["times"], a, stages.ACTIVE) for a in run["advantage"].T]
+    active = stages.first_passage(run["times"], run["advantage"], stages.ACTIVE)
     np.testing.assert_allclose(active[:2], times[:2], rtol=0.02)
     assert np.isinf(active[2])
     assert np.isinf(times[2])

@@ -5,20 +5,26 @@ from __future__ import annotations
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study
-from .measures.heads_as_steps import pair_studies
-from .measures.rates import rate_studies
-from .measures.second_jump import second_jump
-from .measures.time_scales import lead_computations
-from .measures.waits import sgd_computation, wait_computations
+from .measures import heads_as_steps, rates, waits
+from .measures.models import FIRST
 
 __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
     """All studies of the crossing at a profile, by name."""
-    computed = {**wait_computations(profile), **sgd_computation(profile), **lead_computations(profile)}
-    second = second_jump(profile)
-    return {**pair_studies(profile), **rate_studies(profile), **computed, second.name: second}
+    trained = heads_as_steps.pair_studies(profile) | rates.rate_studies(profile)
+    # name -> what computes it, groups, draws at the paper profile, accuracy in that of the integrator; in all but the first a model may rest
+    rows = {
+        "waits": (waits.departures, tuple(waits.SIZES), 4, 10),
+        "leads": (waits.leads, tuple(waits.LEAD_SIZES), 400, 100),  # small differences of two times
+        "second_jump": (waits.second_plateaus, ("trained",), 24, 100),
+        "sgd_waits": (waits.sgd_waits, (waits.SGD_GROUPS[profile],), 8, 50_000),  # rounding grows with the noise
+    }
+    for name, (compute, groups, draws, within) in rows.items():
+        count, resting = draws if profile == "paper" else 2, () if name == "waits" else groups
+        trained[name] = Computation("crossing", name, compute, groups, FIRST, count, within * waits.ACCURACY, resting)
+    return trained
 
 
 _catalogue = Catalogue("crossing", studies)

@@ -1,17 +1,118 @@
-"""Waits of attention from small starts, trained in the page: plain gradient descent on fresh prompts, and Adam."""
+"""Waits of small starts, trained in the page: a product of factors, whose gradient flow is known up to one integral; and attention, by plain gradient descent on
+fresh prompts, and by Adam."""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.integrate import quad
+from scipy.optimize import brentq
 
+from ...draw import numpy_rng
 from ...drawing import style
 from ...models import Attention
 from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
-from ...training import Adam, Group, Run, Sgd, Trainer
+from ...training import Adam, Group, Run, Sgd, Trainer, gradient_flow
 from ..he2025 import true_loss
+
+Array = np.ndarray
+
+# -- the simplest loss that waits: a product of p factors should be one ------------------------------------------------------
+
+
+def loss(x: Array) -> Array:
+    """``(1 - x1 x2 ... xp)^2 / 2`` of factors ``x (..., p)``."""
+    return (1 - np.prod(x, axis=-1)) ** 2 / 2
+
+
+def gradient(x: Array) -> Array:
+    """Its gradient ``(p,)`` at ``x (p,)``."""
+    others = np.array([np.delete(x, i).prod() for i in range(len(x))])
+    return -(1 - np.prod(x)) * others
+
+
+def wait(start: Array, left: float = 0.5) -> float:
+    """Time after which gradient flow from positive ``start (p,)`` has left the share ``left`` of the loss at zero.
+
+    The flow conserves ``xi^2 - xj^2``, so ``xi^2 = starti^2 + s`` with one number s, and ``ds/dt = 2 P (1 - P)`` for the product P. With equal factors this is
+    ``dx/dt = x^(p-1) (1 - x^p)``. The wait is the integral of ``ds / (2 P (1 - P))``, taken in the logarithm of the least square.
+    """
+    squares = np.asarray(start, dtype=float) ** 2
+    goal = 1 - np.sqrt(left)
+    assert np.min(start) > 0, start
+    assert np.prod(start) < goal, f"{start} is there already"
+    above = squares - squares.min()
+
+    def product(log: float) -> float:
+        return float(np.sqrt(above + np.exp(log)).prod())
+
+    first = np.log(squares.min())
+    last = brentq(lambda log: product(log) - goal, first, 0.0, xtol=1e-15, rtol=1e-14)
+    speed = lambda log: np.exp(log) / (2 * product(log) * (1 - product(log)))  # noqa: E731
+    return float(quad(speed, first, last, epsrel=1e-11, epsabs=0, limit=400)[0])
+
+
+def constant(direction: Array, size: float = 1e-7) -> float:
+    """What the law leaves open for starts along ``direction (p,)``: c in ``T = log(1 / eps) + c`` for two factors and in ``T = c eps^-(p - 2)`` for more."""
+    found = wait(size * np.asarray(direction, dtype=float))
+    return found + np.log(size) if len(direction) == 2 else found * size ** (len(direction) - 2)
+
+
+#: Numbers of factors, sizes of the start that a reader may choose, and what stands there at first.
+DEGREES, PAGE_SIZES = (2, 3, 4, 8), (0.01, 0.3)
+BEGIN = {"degree": 3, "size": 0.05, "from": "equal", "kept": {"degree": 3, "size": 0.2, "from": "equal"}}
+#: The wait ends when this share of the loss is left.
+LEFT = 0.5
+
+
+def directions() -> dict[str, dict[str, Array]]:
+    """Starts at size one, by kind and degree: all factors equal, and each its own."""
+    rng = numpy_rng(0)
+    own = {str(p): rng.uniform(0.5, 1.5, p) for p in DEGREES}
+    return {"equal": {str(p): np.ones(p) for p in DEGREES}, "own": own}
+
+
+def waiting_time() -> PageModel:
+    """Loss against time for a start of any size, and how the wait grows, beside what the degree predicts."""
+    starts = directions()
+    laws = {kind: {p: constant(u) for p, u in by_degree.items()} for kind, by_degree in starts.items()}
+    data = {"degrees": DEGREES, "sizes": PAGE_SIZES, "left": LEFT, "starts": starts, "laws": laws, "begin": BEGIN}
+
+    def still() -> Figure:
+        fig, (left, right) = style.figure(2, height=2.9)
+        for at, dashes in ((BEGIN["kept"], "--"), (BEGIN, "-")):
+            start = np.full(at["degree"], at["size"])
+            end = wait(start, LEFT)
+            times = np.geomspace(0.1, 20 * end, 300)
+            states = gradient_flow(gradient, start, times[-1], times).states
+            left.plot(times, loss(states), dashes, color=style.INK, label=f"start of size {at['size']:g}")
+            left.axvline(end, color=style.INK, ls=":", lw=1)
+            right.plot(1 / at["size"], end, "o", color=style.INK, mfc="none" if dashes == "--" else None)
+        sizes = np.geomspace(*PAGE_SIZES, 40)
+        for p, colour in zip(DEGREES, style.PALETTE, strict=False):
+            waits = [wait(np.full(p, size), LEFT) for size in sizes]
+            right.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
+            law = np.log(1 / sizes) if p == 2 else sizes ** (2.0 - p)
+            right.plot(1 / sizes, law / law[0] * waits[0], ":", color=style.INK, lw=1)
+        left.set(xscale="log", xlabel="time", ylabel="loss")
+        right.set(xscale="log", yscale="log", xlabel=r"$1/\epsilon$", ylabel="wait until half is left")
+        left.legend(fontsize=8, loc="center left")
+        right.legend(fontsize=8)
+        return fig
+
+    alt = "Left: loss of three factors against time; from a quarter of the size the plateau is several times as long. Right: waits of two, three, four and eight factors against one over the size, a logarithm and powers one, two and six."
+    title = "A product of small factors waits: choose how many, and how small"
+    description = (
+        "The smaller the start and the more factors, the longer the wait. Gradient flow of the loss (1 − x₁x₂⋯xₚ)²/2 from factors of size ε. The plateau ends at the vertical line, when half of the loss is gone. "
+        "Dotted: the predicted growth, log(1/ε) for two factors and the power p − 2 of 1/ε for more. "
+        "Try: keep a curve, then halve the size."
+    )
+    return PageModel("waiting_time", data, still, alt, title, description)
+
+
+# -- two heads of attention -------------------------------------------------------------------------------------------------
 
 #: Sizes of the start, as factors on PyTorch's default; seeds; heads at first and at most; prompts a step; steps at most.
 SIZES, SEEDS, HEADS, MOST_HEADS, BATCH, MOST = (1.0, 0.5, 0.25, 0.125, 0.0625), (0, 1, 2), 2, 4, 64, 20_000
@@ -77,14 +178,9 @@ def train_waits(task: LinearRegression) -> PageModel:
             found = np.array(waits(task, rule, SIZES[:4], SEEDS[0], 1_600 if rule == "plain" else 400))
             ax.plot(1 / sizes, found, "o", color=style.COLOURS[colour], label=NAMES[rule])
             if rule == "plain":
-                height = np.nanmedian((found * sizes ** (DEGREE - 2))[sizes <= SMALL])
-                ax.plot(
-                    1 / sizes,
-                    height / sizes ** (DEGREE - 2),
-                    "--",
-                    color=style.COLOURS["gd"],
-                    label=f"law of {DEGREE} factors",
-                )
+                law = sizes ** (2.0 - DEGREE)
+                height = np.nanmedian((found / law)[sizes <= SMALL])
+                ax.plot(1 / sizes, height * law, "--", color=style.COLOURS["gd"], label=f"law of {DEGREE} factors")
         ax.set(xscale="log", yscale="log", xlabel="1/ε, one over the size of the start", ylabel="wait, steps")
         ax.legend(fontsize=8)
         return fig

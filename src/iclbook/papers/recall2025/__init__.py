@@ -5,18 +5,15 @@ from __future__ import annotations
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study
-from .measures import end_to_end
-from .measures.order_of_learning import census_computation
-from .measures.simplifications import LIFTED
-from .measures.stages import PLATEAUS
+from .measures import end_to_end, simplifications, stages
 
 __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
     """All studies at a profile, by name."""
-    computed = (PLATEAUS, census_computation(profile), LIFTED)
-    return {**end_to_end.studies(profile), **{each.name: each for each in computed}}
+    computed = (stages.PLATEAUS, stages.census_computation(profile), simplifications.LIFTED)
+    return end_to_end.studies(profile) | {each.name: each for each in computed}
 
 
 _catalogue = Catalogue("recall2025", studies)

@@ -7,7 +7,7 @@ what makes them steps: layers in another order, the answers of other prompts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -38,64 +38,103 @@ def draw(rng: np.random.Generator) -> Prompts:
     return Prompts(x[:, :-1], y[:, :-1], x[:, -1], y[:, -1])
 
 
-def parameter_descent(p: Prompts, rng: np.random.Generator) -> Array:
-    """``LAYERS`` gradient steps from zero on each prompt's least squares, at a rate drawn for the stack: answers ``(n, LAYERS + 1)``."""
-    rate, beta = rng.uniform(0.1, 0.6), np.zeros(p.query.shape)
-    answers = [np.zeros(len(beta))]
-    for _ in range(LAYERS):
-        residual = p.y - np.einsum("nkd,nd->nk", p.x, beta)
-        beta = beta + rate * np.einsum("nk,nkd->nd", residual, p.x) / PAIRS
-        answers.append((beta * p.query).sum(1))
-    return np.stack(answers, 1)
+# -- what stacks answer: ``(prompts, layers, start (S,), *drawn (S, ...)) -> (S, n, layers + 1)`` ----------------------------
 
 
-def kernel(a: Array, b: Array, width: float) -> Array:
-    """``exp(-|a - b|^2 / (2 width^2))`` of points ``(n, i, d)`` and ``(n, j, d)``: ``(n, i, j)``."""
-    return np.exp(-((a[:, :, None] - b[:, None]) ** 2).sum(-1) / (2 * width**2))
+def parameter_steps(p: Prompts, layers: int, start: Array, rate: Array) -> Array:
+    """Gradient steps on the mean over the context of ``(y - theta . x)^2 / 2``, prompt by prompt, from zero but for the last parameter, which is ``start``."""
+    gram, xy = np.einsum("nki,nkj->nij", p.x, p.x) / p.y.shape[1], np.einsum("nki,nk->ni", p.x, p.y) / p.y.shape[1]
+    theta = np.zeros((len(start), *p.query.shape))  # (S, n, d)
+    theta[..., -1] = start[:, None]
+    answers = [(theta * p.query).sum(-1)]
+    for _ in range(layers):
+        theta = theta + rate[:, None, None] * (xy - np.einsum("nij,snj->sni", gram, theta))
+        answers.append((theta * p.query).sum(-1))
+    return np.stack(answers, -1)
 
 
-def function_descent(p: Prompts, rng: np.random.Generator) -> Array:
-    """The same in functions: ``f <- f + rate sum_i (y_i - f(x_i)) k(x_i, .)``."""
-    rate, width = rng.uniform(0.1, 0.5), rng.uniform(1.0, 3.0)
-    among, to_query = kernel(p.x, p.x, width), kernel(p.query[:, None], p.x, width)[:, 0]
-    at_keys, at_query = np.zeros(p.y.shape), np.zeros(len(p.y))
+def kernel(a: Array, b: Array, width: Array) -> Array:
+    """``exp(-|a - b|^2 / (2 width^2))`` of points ``(n, i, d)`` and ``(n, j, d)``, for each width ``(S,)``: ``(S, n, i, j)``."""
+    return np.exp(-((a[:, :, None] - b[:, None]) ** 2).sum(-1) / (2 * width[:, None, None, None] ** 2))
+
+
+def function_steps(p: Prompts, layers: int, start: Array, rate: Array, width: Array) -> Array:
+    """Gradient steps in functions: ``f <- f + rate sum_i (y_i - f(x_i)) k(x_i, .)``."""
+    among, to_query = kernel(p.x, p.x, width), kernel(p.query[:, None], p.x, width)[:, :, 0]
+    at_keys, at_query = np.ones((len(start), *p.y.shape)) * start[:, None, None], np.outer(start, np.ones(len(p.y)))
     answers = [at_query]
-    for _ in range(LAYERS):
+    for _ in range(layers):
         residual = p.y - at_keys
-        at_keys = at_keys + rate * np.einsum("nij,nj->ni", among, residual) / 2
-        at_query = at_query + rate * (to_query * residual).sum(1) / 2
+        at_keys = at_keys + rate[:, None, None] * np.einsum("snij,snj->sni", among, residual)
+        at_query = at_query + rate[:, None] * (to_query * residual).sum(-1)
         answers.append(at_query)
-    return np.stack(answers, 1)
+    return np.stack(answers, -1)
 
 
-def sharpening(p: Prompts, rng: np.random.Generator) -> Array:
+def sharpening_smoothers(p: Prompts, layers: int, start: Array, first: Array, last: Array) -> Array:
     """Kernel smoothers whose width shrinks from layer to layer: nobody steps along a gradient."""
-    widths = np.geomspace(rng.uniform(3, 6), rng.uniform(0.4, 0.8), LAYERS)
-    answers = [np.zeros(len(p.y))]
-    for width in widths:
-        k = kernel(p.query[:, None], p.x, width)[:, 0]
-        answers.append((k * p.y).sum(1) / (k.sum(1) + 1e-300))
-    return np.stack(answers, 1)
+    answers = [np.outer(start, np.ones(len(p.y)))]
+    for width in np.geomspace(first, last, layers):
+        k = kernel(p.query[:, None], p.x, width)[:, :, 0]
+        answers.append((k * p.y).sum(-1) / (k.sum(-1) + 1e-300))
+    return np.stack(answers, -1)
 
 
-def averaging(p: Prompts, rng: np.random.Generator) -> Array:
+def running_means(p: Prompts, layers: int, start: Array, noise: Array) -> Array:
     """Running means of noisy answers: the error shrinks, the prompt is never read."""
-    noisy = p.answer[:, None] + rng.uniform(0.5, 1.5) * rng.standard_normal((len(p.answer), LAYERS + 1))
-    return noisy.cumsum(1) / np.arange(1, LAYERS + 2)
+    return (p.answer[:, None] + noise).cumsum(-1) / np.arange(1, layers + 2)
 
 
-def reordered(p: Prompts, rng: np.random.Generator) -> Array:
+def reordered_steps(p: Prompts, layers: int, start: Array, rate: Array, order: Array) -> Array:
     """A stack that descends, read in another order of its layers."""
-    return parameter_descent(p, rng)[:, rng.permutation(LAYERS + 1)]
+    return np.take_along_axis(parameter_steps(p, layers, start, rate), order[:, None], -1)
 
 
-def of_others(p: Prompts, rng: np.random.Generator) -> Array:
+def steps_of_others(p: Prompts, layers: int, start: Array, rate: Array, others: Array) -> Array:
     """A stack that descends on the prompts of others."""
-    return parameter_descent(p, rng)[rng.permutation(PROMPTS)]
+    return np.take_along_axis(parameter_steps(p, layers, start, rate), others[..., None], 1)
 
 
-DESCEND = {"parameters": parameter_descent, "functions": function_descent}
-OTHERWISE = {"sharpening": sharpening, "averaging": averaging, "reordered": reordered, "others": of_others}
+class Stack(NamedTuple):
+    """A kind of stack: ``draw(rng, prompts, layers)`` gives the numbers that one stack draws, ``answer`` is one of the functions above."""
+
+    draw: Callable[[np.random.Generator, Prompts, int], tuple[Array | float, ...]]
+    answer: Callable[..., Array]
+
+    def __call__(self, p: Prompts, layers: int, start: float, rng: np.random.Generator) -> Array:
+        """Answers of one stack, ``(n, layers + 1)``."""
+        drawn = (np.asarray(part)[None] for part in self.draw(rng, p, layers))
+        return self.answer(p, layers, np.array([start]), *drawn)[0]
+
+
+def uniform(*ranges: tuple[float, float]) -> Callable[..., tuple[float, ...]]:
+    """Draws a number from each range."""
+    return lambda rng, p, layers: tuple(rng.uniform(*each) for each in ranges)
+
+
+def noise(low: float, high: float) -> Callable[..., tuple[Array]]:
+    """Draws a size of the noise, then noise for every answer."""
+    return lambda rng, p, layers: (rng.uniform(low, high) * rng.standard_normal((len(p.answer), layers + 1)),)
+
+
+def rate_and_others(low: float, high: float) -> Callable[..., tuple[float, Array]]:
+    """Draws a rate, then whose prompts are answered."""
+    return lambda rng, p, layers: (rng.uniform(low, high), rng.permutation(len(p.y)))
+
+
+DESCEND = {
+    "parameters": Stack(uniform((0.1, 0.6)), parameter_steps),
+    "functions": Stack(uniform((0.05, 0.25), (1.0, 3.0)), function_steps),
+}
+OTHERWISE = {
+    "sharpening": Stack(uniform((3, 6), (0.4, 0.8)), sharpening_smoothers),
+    "averaging": Stack(noise(0.5, 1.5), running_means),
+    "reordered": Stack(lambda rng, p, layers: (rng.uniform(0.1, 0.6), rng.permutation(layers + 1)), reordered_steps),
+    "others": Stack(rate_and_others(0.1, 0.6), steps_of_others),
+}
+
+
+# -- what statistics say of them ---------------------------------------------------------------------------------------------
 
 
 def scores(found: Alignment) -> dict[str, Array]:
@@ -111,63 +150,55 @@ def scores(found: Alignment) -> dict[str, Array]:
 
 def sample(stacks: int) -> dict[str, dict[str, Array]]:
     """Scores of ``stacks`` stacks that ``descend``, half of each kind, and of as many of each kind that does not; every stack has prompts of its own:
-    ``{group: {statistic: (n,)}}``."""
+    ``{statistic: {"descend": (n,), kind: (n,)}}``."""
     rng = numpy_rng(FIRST)
 
-    def of(make: Callable[[Prompts, np.random.Generator], Array], n: int) -> dict[str, Array]:
+    def of(kind: Stack, n: int) -> dict[str, Array]:
         reads, answers = [], []
         for _ in range(n):
             p = draw(rng)
-            reads.append(make(p, rng))
+            reads.append(kind(p, LAYERS, 0.0, rng))
             answers.append(p.answer)
         return scores(alignments(np.stack(reads), np.stack(answers)))
 
-    halves = [of(make, stacks // len(DESCEND)) for make in DESCEND.values()]
-    yes = {name: np.concatenate([half[name] for half in halves]) for name in halves[0]}
-    return {"descend": yes} | {name: of(make, stacks) for name, make in OTHERWISE.items()}
+    halves = [of(kind, stacks // len(DESCEND)) for kind in DESCEND.values()]
+    found = {name: of(kind, stacks) for name, kind in OTHERWISE.items()}
+    return {
+        name: {"descend": np.concatenate([half[name] for half in halves])}
+        | {kind: by[name] for kind, by in found.items()}
+        for name in halves[0]
+    }
 
 
-def _passed(values: Array, others: Array) -> Array:
-    """How many of the others ``(m,)`` each value ``(n,)`` exceeds, and how many it exceeds or equals, ``(n, 2)``."""
+def placements(values: Array, others: Array) -> Array:
+    """Of each of the values ``(n,)`` the share of others ``(m,)`` that it exceeds; ties count half."""
     others = np.sort(others)
-    return np.stack([np.searchsorted(others, values, side) for side in ("left", "right")], 1)
+    return sum(np.searchsorted(others, values, side) for side in ("left", "right")) / (2 * len(others))
 
 
-def _share(passed: Array, others: int) -> float:
-    """Share of pairs in which a value exceeds one of so many others, from what each has :func:`_passed`; ties count half."""
-    return float((passed.sum(0) / (len(passed) * others)).mean())
+def area(yes: Array, no: Array) -> Estimate:
+    """Area under the ROC curve, the chance that a stack that descends scores higher than one that does not, with its bootstrap error over both groups."""
+    sides = placements(yes, no), placements(-no, -yes)
+    return Estimate(float(sides[0].mean()), float(np.hypot(*(bootstrap_error(np.mean, side) for side in sides))))
 
 
-def area(yes: Array, no: Array) -> float:
-    """Area under the ROC curve: the chance that a stack that descends scores higher than one that does not; ties count half."""
-    return _share(_passed(yes, no), len(no))
-
-
-def area_error(yes: Array, no: Array) -> float:
-    """Bootstrap error over stacks of both groups."""
-    sides = (_passed(yes, no), len(no)), (_passed(-no, -yes), len(yes))
-    return float(np.hypot(*(bootstrap_error(lambda drawn, m=m: _share(drawn, m), passed) for passed, m in sides)))
+def worst(yes: Array, no: Mapping[str, Array]) -> Estimate:
+    """Area against the kind that is told worst."""
+    return area(yes, min(no.values(), key=lambda other: placements(yes, other).mean()))
 
 
 def area_by_lot(yes: Array, no: Array) -> float:
     """The control: the area once it is drawn by lot which of the stacks descend."""
     drawn = numpy_rng(FIRST).permutation(np.concatenate([yes, no]))
-    return area(drawn[: len(yes)], drawn[len(yes) :])
+    return placements(drawn[: len(yes)], drawn[len(yes) :]).mean()
 
 
-def roc(found: dict[str, dict[str, Array]]) -> dict[str, dict[str, Array]]:
-    """Scores by statistic and group: ``{statistic: {"descend": (n,), kind: (n,)}}``."""
-    return {name: {group: by[name] for group, by in found.items()} for name in found["descend"]}
-
-
-def worst(groups: dict[str, Array]) -> tuple[float, float]:
-    """Area against the kind that a statistic tells worst, and its error."""
-    kind = min(OTHERWISE, key=lambda k: area(groups["descend"], groups[k]))
-    return area(groups["descend"], groups[kind]), area_error(groups["descend"], groups[kind])
-
-
-def descent_values(by: dict[str, dict[str, Array]]) -> dict[str, object]:
+def descent_values(by: Mapping[str, Mapping[str, Array]]) -> dict[str, object]:
     """Area of each statistic against the kind that it tells worst, and the largest area when it is drawn by lot which stacks descend."""
-    values: dict[str, object] = {f"roc/{name}": Estimate(*worst(groups)) for name, groups in by.items()}
-    pairs = [(groups["descend"], groups[kind]) for groups in by.values() for kind in OTHERWISE]
-    return values | {"roc/by_lot": max(area_by_lot(*pair) for pair in pairs)}
+    values: dict[str, object] = {}
+    lots = []
+    for name, groups in by.items():
+        others = {kind: groups[kind] for kind in OTHERWISE}
+        values[f"roc/{name}"] = worst(groups["descend"], others)
+        lots += [area_by_lot(groups["descend"], other) for other in others.values()]
+    return values | {"roc/by_lot": max(lots)}

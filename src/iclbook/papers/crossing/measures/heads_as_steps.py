@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from ....models import Attention
-from ....models.attention import ACTIVATIONS
+from ....models import Attention, attend
 from ....models.kernels import KERNELS, kernel_values, relate
 from ....models.spectral_attention import SpectralAttention
 from ....project import check_profile
@@ -31,31 +31,18 @@ from .models import prompts
 
 Array = np.ndarray
 PROMPTS = 4096
-#: Prompts that many runs answer at once: what their heads weigh stays in a core's cache.
-TOGETHER = 64
 #: Groups of he2025 and their activation.
 GROUPS = {"h1": "softmax", "h2": "softmax", "linear": "linear"}
 #: Range of the kernels' parameter gamma, logarithmic.
 GAMMAS = (-6.0, 2.0)
-
-
-#: What a step answers, ``(PROMPTS,)``; with a kernel that has a width, ``step(log gamma, prompts)``, a function that answers some of the prompts.
-Step = Array | Callable[[float, slice], Array]
+#: What a step answers, ``(PROMPTS,)``; with a kernel that has a width, ``step(log gamma, n)``, a function that answers the first n prompts, or all.
+Step = Array | Callable[..., Array]
 
 
 def answers(kq: Array, ov: Array, batch: Batch, activation: str) -> Array:
-    """Answers ``(R, B)`` of the heads of many runs, with circuits ``(R, H, D, >= d)`` and ``(R, H, 1, D)``: :func:`iclbook.models.attend` for all at once."""
-    d = len(batch.query)
-    kq, ov = (torch.from_numpy(np.asarray(part, float)) for part in (kq, ov))
-    found = []
-    for tokens, queries in zip(
-        batch.context.movedim(-1, 0).split(TOGETHER), batch.query.T.split(TOGETHER), strict=True
-    ):  # (B, L, D), (B, d)
-        folded = (queries @ kq[..., :d].flatten(0, 2).T).unflatten(1, (-1, kq.shape[-2]))  # (B, R H, D)
-        weights = ACTIVATIONS[activation](tokens @ folded.mT)  # (B, L, R H)
-        values = tokens @ ov[:, :, 0].flatten(0, 1).T
-        found.append((weights * values).sum(1).unflatten(1, kq.shape[:2]).sum(2))
-    return torch.cat(found).T.numpy()
+    """Answers ``(R, B)`` of the heads of many runs, with circuits ``(R, H, D, >= d)`` and ``(R, H, 1, D)``."""
+    runs = zip(*(torch.from_numpy(np.asarray(part, float)) for part in (kq, ov)), strict=True)
+    return torch.cat([attend(*circuits, batch.context, batch.query, activation) for circuits in runs]).numpy()
 
 
 def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[str, Step]:
@@ -63,15 +50,16 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
     x, y, query = batch.context[:, :-1].movedim(-1, 0), batch.context[:, -1].T, batch.query.T
 
     def of(kernel: str) -> Step:
-        if kernel == "centred":
-            relation = relate("inner", query[:, None], x - x.mean(1, keepdim=True))[:, 0]
-        else:
-            relation = relate(KERNELS[kernel], query[:, None], x)[:, 0]  # (B, L)
+        keys = x - x.mean(1, keepdim=True) if kernel == "centred" else x
+        relation = relate(KERNELS.get(kernel, "inner"), query[:, None], keys)[:, 0]  # (B, L)
         if kernel in ("linear", "centred"):
             return (relation * y).sum(-1).numpy()
-        return lambda gamma, some: (
-            (kernel_values(kernel, relation[some], float(np.exp(gamma))) * y[some]).sum(-1).numpy()
-        )
+
+        @cache
+        def step(log_gamma: float, n: int | None = None) -> Array:
+            return (kernel_values(kernel, relation[:n], float(np.exp(log_gamma))) * y[:n]).sum(-1).numpy()
+
+        return step
 
     return {kernel: of(kernel) for kernel in kernels}
 
@@ -79,11 +67,12 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 def unexplained(answers: Array, step: Step) -> Array:
     """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` that it leaves:
     the mean over them is the share."""
-    half = answers.shape[1] // 2
-    fit, read = answers[:, :half], answers[:, half:]
-    made = np.stack(_best_steps(fit, step)) if callable(step) else np.broadcast_to(step, answers.shape)
-    rate = np.array([_rate(*pair) for pair in zip(fit, made[:, :half], strict=True)])
-    return (read - rate[:, None] * made[:, half:]) ** 2 / (read**2).mean(1, keepdims=True)
+    half, found = answers.shape[1] // 2, []
+    for answer in answers:
+        fit, read = answer[:half], answer[half:]
+        made = _best_step(fit, step) if callable(step) else step
+        found.append((read - _rate(fit, made[:half]) * made[half:]) ** 2 / (read**2).mean())
+    return np.array(found)
 
 
 def _rate(answer: Array, made: Array) -> float:
@@ -91,22 +80,15 @@ def _rate(answer: Array, made: Array) -> float:
     return float(made @ answer / (made @ made))
 
 
-def _best_steps(fit: Array, step: Callable[[float, slice], Array]) -> list[Array]:
-    """For each of the answers ``(R, n)`` to the first prompts, the step whose width fits them best, on all prompts."""
-    first = slice(0, fit.shape[1])
+def _best_step(fit: Array, step: Callable[..., Array]) -> Array:
+    """The step whose width fits these answers ``(n,)`` to the first prompts best, on all prompts."""
 
-    def left(answer: Array, made: Array) -> float:
-        return float(((answer - _rate(answer, made) * made) ** 2).mean() / (answer**2).mean())
+    def left(log_gamma: float) -> float:
+        made = step(float(log_gamma), len(fit))
+        return float(((fit - _rate(fit, made) * made) ** 2).mean() / (fit**2).mean())
 
-    grid = np.linspace(*GAMMAS, 17)
-    on_grid = [step(gamma, first) for gamma in grid]
-    found = []
-    for answer in fit:
-        best = grid[np.argmin([left(answer, made) for made in on_grid])]
-        bounds = best - 0.5, best + 0.5
-        width = minimize_scalar(lambda g, a=answer: left(a, step(g, first)), bounds=bounds, method="bounded")
-        found.append(step(float(width.x), slice(None)))
-    return found
+    near = min(np.linspace(*GAMMAS, 17), key=left)
+    return step(float(minimize_scalar(left, bounds=(near - 0.5, near + 0.5), method="bounded").x))
 
 
 def shares(results: Results, groups: dict[str, str], task: LinearRegression) -> dict[str, dict[str, Array]]:
@@ -127,16 +109,15 @@ def best(by: dict[str, Array]) -> list[str]:
 
 def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
     """What the best of the paper's kernels leaves of one head, two heads and linear attention, and what the next best leaves."""
-    values: dict[str, object] = {}
+    values: dict[str, object] = {
+        "kernel/two_best": best(found["h2"])[0],
+        "kernel/two_centred": found["h2"]["centred"].mean(),
+    }
     for name, group in (("one", "h1"), ("two", "h2"), ("linear", "linear")):
-        first, second = best(found[group])[:2]
-        left = found[group][first]
-        values |= {
-            f"kernel/{name}": Estimate(float(left.mean()), widened_error(left)),
-            f"kernel/{name}_next": float(found[group][second].mean()),
-        }
-    best_of_two = best(found["h2"])[0]
-    return values | {"kernel/two_best": best_of_two, "kernel/two_centred": float(found["h2"]["centred"].mean())}
+        left, next_left = (found[group][kernel] for kernel in best(found[group])[:2])
+        values[f"kernel/{name}"] = Estimate(left.mean(), widened_error(left))
+        values[f"kernel/{name}_next"] = next_left.mean()
+    return values
 
 
 # -- signed pairs ------------------------------------------------------------------------------------------------------------
@@ -150,8 +131,6 @@ TASKS: Mapping[str, LinearRegression | SpectralRegression] = {
     "pairs_descent": LinearRegression(),
     "pairs_affine": AffineRegression(),
 }
-#: What share of the steps of the others a study takes: autograd is slower than he2025's gradient in C.
-SHORTER = {"pairs_affine": 1 / 2}
 #: Rate of plain stochastic gradient descent; of 0.01 to 0.3 the one that settled soonest in 4,000 steps of seeds 100 and 101.
 DESCENT_RATE = 0.03
 
@@ -171,32 +150,21 @@ class OnHeads:
 
 def pair_studies(profile: str) -> dict[str, Study]:
     """The studies of signed pairs at a profile, by name; batches and steps are those of he2025's census of seeds."""
-    seeds, steps = (24, 40_000) if check_profile(profile) == "paper" else (2, 40)
-    runs = tuple(Run(seed) for seed in range(seeds))
-    groups: dict[str, tuple[Group, ...]] = {
-        "pairs_embedded": tuple(
-            Group(kind, SpectralAttention, {"d": 4, "activation": kind}, runs, observe=OnHeads())
-            for kind in ("softmax", "linear")
-        ),
-        "pairs_wide": (Group("softmax", Attention, {"d": 10, "n_heads": 2}, runs),),
-        "pairs_short": (Group("softmax", Attention, {"d": 5, "n_heads": 2}, runs),),
-        "pairs_descent": (
-            Group(
-                "softmax",
-                Attention,
-                {"d": 5, "n_heads": 2},
-                tuple(Run(seed, rate=DESCENT_RATE) for seed in range(seeds)),
-                Sgd(),
-            ),
-        ),
-        "pairs_affine": (Group("softmax", Attention, {"d": 5, "n_heads": 2}, runs),),
-    }
-
-    def study(name: str, steps: int) -> Study:
+    seeds, most = (24, 40_000) if check_profile(profile) == "paper" else (2, 40)
+    runs, studies = tuple(Run(seed) for seed in range(seeds)), {}
+    for name, task in TASKS.items():
+        steps = most // 2 if name == "pairs_affine" else most  # autograd is slower than he2025's gradient in C
+        if name == "pairs_embedded":
+            kwargs = {kind: {"d": task.d, "activation": kind} for kind in ("softmax", "linear")}
+            groups = [Group(kind, SpectralAttention, kwargs[kind], runs, observe=OnHeads()) for kind in kwargs]
+        elif name == "pairs_descent":
+            slow = tuple(Run(seed, rate=DESCENT_RATE) for seed in range(seeds))
+            groups = [Group("softmax", Attention, {"d": task.d, "n_heads": 2}, slow, Sgd())]
+        else:
+            groups = [Group("softmax", Attention, {"d": task.d, "n_heads": 2}, runs)]
         marks = (1, *range(9 * steps // 10, steps + 1, steps // 100 or 1))  # settled values are means over the end
-        return Study("crossing", name, TASKS[name], groups[name], steps, 64, marks)
-
-    return {name: study(name, round(steps * SHORTER.get(name, 1))) for name in TASKS}
+        studies[name] = Study("crossing", name, task, tuple(groups), steps, 64, marks)
+    return studies
 
 
 #: What is measured -> study and group.
@@ -216,15 +184,18 @@ class Pairs:
 
     Attributes:
         omega, mu: ``(R, H)`` mean diagonal of each head's KQ, and its output of a label.
-        sums: ``(R,)`` abs(sum mu) over sum abs(mu).
         debiased, vanilla: :func:`unexplained` by the best step with covariates centred and as they are.
     """
 
     omega: Array
     mu: Array
-    sums: Array
     debiased: Array
     vanilla: Array
+
+    @property
+    def sums(self) -> Array:
+        """``(R,)`` abs(sum mu) over sum abs(mu)."""
+        return zero_sum(self.mu)
 
     @property
     def both(self) -> Array:
@@ -240,16 +211,17 @@ class Pairs:
         """Mean of :attr:`taken` over these runs, with the errors of the runs and of the prompts, which all of them answer."""
         shares, plain = self.taken[runs], self.vanilla[runs]
         pulls = (self.debiased[runs] - (1 - shares)[:, None] * plain) / plain.mean(1, keepdims=True)
-        over_runs = float(standard_error(shares)) if len(shares) > 1 else 0.0
-        return Estimate(float(shares.mean()), float(np.hypot(over_runs, standard_error(pulls.mean(0)))))
+        over_runs = standard_error(shares) if len(shares) > 1 else 0.0
+        return Estimate(shares.mean(), np.hypot(over_runs, standard_error(pulls.mean(0))))
 
 
 def pairs(results: Mapping[str, Results]) -> dict[str, Pairs]:
     """All models, from the results of the studies by name."""
-    return {name: _of(results[study], study, group) for name, (study, group) in MODELS.items()}
+    return {name: pairs_of(results[study], study, group) for name, (study, group) in MODELS.items()}
 
 
-def _of(results: Results, study: str, group: str) -> Pairs:
+def pairs_of(results: Results, study: str, group: str) -> Pairs:
+    """The runs of one group of a study."""
     task = TASKS[study]
     kq, ov = (results[f"{group}/{name}"].astype(float) for name in ("kq", "ov"))
     omega = np.trace(kq[..., : task.d, : task.d], axis1=-2, axis2=-1) / task.d
@@ -261,29 +233,29 @@ def _of(results: Results, study: str, group: str) -> Pairs:
     if isinstance(task, AffineRegression):  # what the heads' sum passes on of the labels' mean is no step
         answered -= mu.sum(1)[:, None] * batch.context[:, -1].mean(0).numpy()
     debiased, vanilla = (unexplained(answered, step) for step in steps(batch, ("centred", "linear")).values())
-    return Pairs(omega, mu, zero_sum(mu), debiased, vanilla)
+    return Pairs(omega, mu, debiased, vanilla)
 
 
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
     """``sum``: abs(sum mu) over sum abs(mu); ``both``: how many runs have heads that compare with both signs, and ``both_sum``, the largest sum among them (1, as
     of heads of one sign, where there are none); ``taken``: what a debiased step takes away of what the plain step leaves, in those runs; ``one_sign/taken``:
     the most that it takes in any other run (0 where there are none); ``output``: sum of mu, in the runs with both signs if there are two."""
-    away = ("wide", "short", "descent", "affine")
-    others = np.concatenate([found[name].taken[~found[name].both] for name in away[:-1]])
+    others = np.concatenate([found[name].taken[~found[name].both] for name in ("wide", "short", "descent")])
     values: dict[str, object] = {
         "pairs/runs": len(found["embedded"].sums),
         "pairs/embedded/sum": Estimate.mean(found["embedded"].sums),
-        "pairs/linear/sum": float(found["linear"].sums.mean()),
-        "pairs/one_sign/taken": float(others.max()) if len(others) else 0.0,
+        "pairs/linear/sum": found["linear"].sums.mean(),
+        "pairs/one_sign/taken": others.max() if len(others) else 0.0,
     }
     for name, of in found.items():
-        values[f"pairs/{name}/taken"] = of.mean_taken(of.both if of.both.any() and name != "linear" else slice(None))
-        if name in away:
-            values[f"pairs/{name}/both"] = int(of.both.sum())
-            if name != "affine":  # where outputs need not cancel
-                values[f"pairs/{name}/both_sum"] = float(of.sums[of.both].max()) if of.both.any() else 1.0
-        else:
-            values[f"pairs/{name}/left"] = float(of.debiased.mean())
+        signed = of.both if of.both.any() and name != "linear" else slice(None)
+        values[f"pairs/{name}/taken"] = of.mean_taken(signed)
+        if name in ("embedded", "linear"):
+            values[f"pairs/{name}/left"] = of.debiased.mean()
+            continue
+        values[f"pairs/{name}/both"] = of.both.sum()
+        if name != "affine":  # where outputs need not cancel
+            values[f"pairs/{name}/both_sum"] = of.sums[of.both].max() if of.both.any() else 1.0
     for name in ("affine", "descent"):
         signed = found[name].both if found[name].both.sum() > 1 else slice(None)
         values[f"pairs/{name}/output"] = Estimate.mean(found[name].mu.sum(1)[signed])

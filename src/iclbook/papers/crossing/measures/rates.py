@@ -1,9 +1,9 @@
-"""Ten times the rate on values and outputs (agarwal2025, section 7.2) on the papers' models, against ten times on queries and keys and against one rate for all,
-each at many base rates. Plain gradient descent on all prompts of a run at every step, as agarwal2025 trains."""
+"""Two laws of agarwal2025 on other models: routing by advantage (equation 23), and ten times the rate on values and outputs (section 7.2), against ten times on
+queries and keys and against one rate for all, each at many base rates. Plain gradient descent on all prompts of a run at every step, as agarwal2025 trains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from .... import random
-from ....draw import numpy_rng
+from ....draw import numpy_rng, torch_rng
 from ....models import Attention
+from ....models.attention import ACTIVATIONS
 from ....models.deep_attention import DeepAttention
 from ....models.single_head import SingleHead
 from ....models.trained_tf import TrainedStep
@@ -25,9 +26,10 @@ from ....tasks.categorical import Anchors
 from ....training import FullBatch, Run, Sgd
 from ....training.groups import cross_entropy, squared_error
 from ....training.study import Group, Study
-from .models import CATEGORIES, CHAIN, FIRST, PROMPTS, REGRESSION, prompts
+from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, next_symbol, prompts, sequence
 
 Array = np.ndarray
+Race = dict[str, Array]
 ARMS = ("uniform", "values", "routing")
 #: Factor on the rate of the chosen matrices, as in agarwal2025.
 FACTOR = 10.0
@@ -38,20 +40,14 @@ STEPS, SEEDS, COUNT = 500, 32, 64
 
 @dataclass(frozen=True)
 class OwnPrompts:
-    """A run's prompts, all of them at every step, for :class:`iclbook.training.FullBatch`.
-
-    Attributes:
-        task: where they come from.
-        count: how many.
-    """
+    """A run's prompts of a task, all of them at every step, for :class:`iclbook.training.FullBatch`."""
 
     task: Any
-    count: int = COUNT
 
     def dataset(self, seed: int) -> Batch:
         """A draw of the crossing's prompts; categories with the embeddings of the seed."""
         task = replace(self.task, embed_seed=seed) if isinstance(self.task, Anchors) else self.task
-        return prompts(task, seed, self.count)
+        return prompts(task, seed, COUNT)
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,8 @@ class OwnSequence:
     """A run's sequence of the sticky chain, for :class:`iclbook.training.FullBatch`."""
 
     def dataset(self, seed: int) -> Batch:
-        """Inputs ``(T - 1, d)`` and one-hot targets ``(T - 1, n)``."""
-        seq = CHAIN.sequence(*random.drawn(CHAIN, seed, PROMPTS, (), dtype=torch.float64))
-        return Batch(seq.x, seq.x[:0], nn.functional.one_hot(seq.y, CHAIN.n).to(seq.x))
-
-
-def next_symbol(model: nn.Module, batch: Batch) -> Tensor:
-    """Mean over positions of ``-log p_{i, y_i}``."""
-    return -(model(batch.context).log_softmax(-1) * batch.target).sum(-1).mean()
+        """A draw of the crossing's sequences."""
+        return sequence(seed)
 
 
 @dataclass(frozen=True)
@@ -112,12 +102,6 @@ class Trial:
     values: tuple[str, ...] = ("value", "output")
     routing: tuple[str, ...] = ("query", "key")
     held: tuple[str, ...] = ()
-
-    def arms(self) -> dict[str, tuple[tuple[str, float], ...]]:
-        """Factors on the rate of named parameters, by the arm's name."""
-        held = tuple((name, 0.0) for name in self.held)
-        quicker = {"uniform": (), "values": self.values, "routing": self.routing}
-        return {arm: (*held, *((name, FACTOR) for name in names)) for arm, names in quicker.items()}
 
 
 _HEADS = {"d": REGRESSION.d, "n_heads": 2}
@@ -157,68 +141,25 @@ TRIALS: dict[str, Trial] = {
 }
 
 
-def study(name: str, seeds: range, steps: int, multiples: tuple[float, ...]) -> Study:
-    """All arms of a model at all base rates, base rates slowest; one step a record at first, then more and more."""
-    trial = TRIALS[name]
-    groups = tuple(
-        Group(
-            arm,
-            trial.model,
-            trial.kwargs,
-            tuple(Run(seed, trial.rate * m, trial.scale, factors=factors) for m in multiples for seed in seeds),
-            Sgd(),
-            trial.loss,
-            observe=Nothing(),
-            may_diverge=True,
-        )
-        for arm, factors in trial.arms().items()
-    )
-    marks = np.unique(np.geomspace(1, steps, 90).round().astype(int))
-    return Study(
-        "crossing",
-        f"rates_{name}",
-        FullBatch(trial.data),
-        groups,
-        steps,
-        1,
-        tuple(int(step) for step in marks),
-        compile_from=None,
-    )
-
-
 def rate_studies(profile: str) -> dict[str, Study]:
-    """The studies of faster values at a profile, by name; seeds from :data:`FIRST` on, rates were chosen on seeds 0 and 1,
-    that of the chain after a first run, whose best uniform rate was the highest."""
-    if check_profile(profile) == "paper":
-        every = [study(name, range(FIRST, FIRST + SEEDS), STEPS, MULTIPLES) for name in TRIALS]
-    else:
-        every = [study(name, range(FIRST, FIRST + 2), 12, MULTIPLES[::7]) for name in TRIALS]
-    return {each.name: each for each in every}
-
-
-@dataclass(frozen=True)
-class Race:
-    """Of one model: steps ``(base rates, seeds)`` of each arm to the loss at which the plain rate ends, infinite where a run does not get there, and the
-    steps that the plain rate took."""
-
-    uniform: Array
-    values: Array
-    routing: Array
-    plain: float
-
-    def logs(self) -> dict[str, Array]:
-        """Logarithms of steps ``(seeds,)``: of values over routing at the plain base rate (``routing``), of values over one rate for all, each at its best
-        base rate (``uniform``), and for the figure those of both arms over the plain rate, and of routing over the best uniform rate."""
-        values, routing = (np.minimum(arm[0], self.plain) for arm in (self.values, self.routing))
-        best = {arm: at_best(getattr(self, arm), self.plain) for arm in ARMS}
-        return {
-            "routing": np.log(values / routing),
-            "uniform": np.log(best["values"] / best["uniform"]),
-            "values_plain": np.log(values / self.plain),
-            "routing_plain": np.log(routing / self.plain),
-            "uniform_plain": np.log(best["uniform"] / self.plain),
-            "routing_uniform": np.log(best["routing"] / best["uniform"]),
-        }
+    """All arms of each model at all base rates, base rates slowest; one step a record at first, then more and more. Seeds are those from :data:`FIRST` on; rates
+    were chosen on seeds 0 and 1, that of the chain after a first run, whose best uniform rate was the highest."""
+    paper = check_profile(profile) == "paper"
+    seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])
+    marks = tuple(np.unique(np.geomspace(1, steps, 90).round().astype(int)).tolist())
+    studies = {}
+    for name, trial in TRIALS.items():
+        groups = []
+        for arm, quicker in {"uniform": (), "values": trial.values, "routing": trial.routing}.items():
+            factors = (*((parameter, 0.0) for parameter in trial.held), *((parameter, FACTOR) for parameter in quicker))
+            runs = [
+                Run(FIRST + k, trial.rate * m, trial.scale, factors=factors) for m in multiples for k in range(seeds)
+            ]
+            how = {"observe": Nothing(), "may_diverge": True}
+            groups.append(Group(arm, trial.model, trial.kwargs, tuple(runs), Sgd(), trial.loss, **how))
+        data, key = FullBatch(trial.data), f"rates_{name}"
+        studies[key] = Study("crossing", key, data, tuple(groups), steps, 1, marks, compile_from=None)
+    return studies
 
 
 def steps_to(times: Array, losses: Array, level: Array) -> Array:
@@ -233,23 +174,35 @@ def steps_to(times: Array, losses: Array, level: Array) -> Array:
     return found
 
 
-def at_best(steps: Array, most: float) -> Array:
-    """Steps ``(S,)`` of ``steps (base rates, S)``, at most so many, at the base rate that is best for the other seeds: a seed does not choose its own."""
-    steps = np.minimum(steps, most)
+def at_best(steps: Array) -> Array:
+    """Steps ``(S,)`` of ``steps (base rates, S)`` at the base rate that is best for the other seeds: a seed does not choose its own."""
     logs = np.log(steps)
     others = logs.sum(1, keepdims=True) - logs
     return steps[others.argmin(0), np.arange(steps.shape[1])]
 
 
 def race(times: Array, losses: Mapping[str, Array]) -> Race:
-    """A race from the losses ``(T, base rates, S)`` of each arm at ``times (T,)``."""
-    level = losses["uniform"][-1, 0]
-    found = {}
-    for arm in ARMS:
-        n_times, n_rates, n_seeds = losses[arm].shape
-        flat = losses[arm].reshape(n_times, -1)
-        found[arm] = steps_to(times, flat, np.tile(level, n_rates)).reshape(n_rates, n_seeds)
-    return Race(**found, plain=float(times[-1]))
+    """Logarithms of ratios of steps ``(seeds,)``, from the losses ``(T, base rates, S)`` of each arm at ``times (T,)``. A run's steps are those to the loss at which
+    the plain rate ends, at most as many as that took.
+
+    Returns:
+        of values over routing at the plain base rate (``routing``), of values over one rate for all, each at its best base rate (``uniform``), and for the
+        figure those of both arms over the plain rate, and of routing over the best uniform rate.
+    """
+    level, plain = losses["uniform"][-1, 0], float(times[-1])
+    every, best = {}, {}
+    for arm, loss in losses.items():
+        steps = steps_to(times, loss.reshape(len(loss), -1), np.tile(level, loss.shape[1]))
+        every[arm] = np.minimum(steps, plain).reshape(loss.shape[1:])
+        best[arm] = at_best(every[arm])
+    return {
+        "routing": np.log(every["values"][0] / every["routing"][0]),
+        "uniform": np.log(best["values"] / best["uniform"]),
+        "values_plain": np.log(every["values"][0] / plain),
+        "routing_plain": np.log(every["routing"][0] / plain),
+        "uniform_plain": np.log(best["uniform"] / plain),
+        "routing_uniform": np.log(best["routing"] / best["uniform"]),
+    }
 
 
 def of_results(results: Results) -> Race:
@@ -262,46 +215,62 @@ def of_results(results: Results) -> Race:
 
 
 def product(seeds: int, steps: int = 1000, rate: float = 0.005) -> Race:
-    """The race of the product of four equal small factors, two of them values: (1 - q k v o)^2 / 2 by gradient descent."""
+    """The race of the product of four equal small factors, two of them values: (1 - q k v o)^2 / 2 by gradient descent. Both pairs of factors stay equal."""
     sizes = numpy_rng(0).uniform(0.2, 0.4, seeds)
-    base = rate * np.array(MULTIPLES)[:, None]
-    losses = {}
-    for arm, (fast_routing, fast_values) in {
-        "uniform": (1.0, 1.0),
-        "values": (1.0, FACTOR),
-        "routing": (FACTOR, 1.0),
-    }.items():
-        losses[arm] = _descended(sizes, steps, base * fast_routing, base * fast_values)
+    base, losses = rate * np.array(MULTIPLES)[:, None], {}
+    for arm, quicker in {"uniform": (1.0, 1.0), "values": (1.0, FACTOR), "routing": (FACTOR, 1.0)}.items():
+        routing, values = (base * factor for factor in quicker)
+        x = y = np.ones_like(base) * sizes
+        found = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(steps):
+                rest = 1 - (x * x) * (y * y)
+                found.append(rest**2 / 2)
+                x, y = x + routing * rest * (x * (y * y)), y + values * rest * (y * (x * x))
+        losses[arm] = np.array(found)
     return race(np.arange(steps, dtype=float), losses)
-
-
-def _descended(sizes: Array, steps: int, routing: Array, values: Array) -> Array:
-    """Losses ``(steps, base rates, S)`` before every step; both pairs of factors stay equal."""
-    x = y = np.ones_like(routing) * sizes
-    found = []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(steps):
-            rest = 1 - (x * x) * (y * y)
-            found.append(rest**2 / 2)
-            x, y = x + routing * rest * (x * (y * y)), y + values * rest * (y * (x * x))
-    return np.array(found)
-
-
-def races(results: Callable[[str], Results]) -> dict[str, Race]:
-    """The races of all models, from ``results(study)``."""
-    return {name: of_results(results(f"rates_{name}")) for name in TRIALS}
 
 
 def rate_values(found: Mapping[str, Race]) -> dict[str, object]:
     """Mean logarithms of both comparisons of each model, and of the control."""
-    values: dict[str, object] = {"rates/seeds": next(iter(found.values())).uniform.shape[1]}
-    for name, of in found.items():
-        logs = of.logs()
+    values: dict[str, object] = {"rates/seeds": len(found["known"]["routing"])}
+    for name, logs in found.items():
         for arm in ("routing", "uniform"):
-            values[f"rates/{name}/{arm}"] = Estimate(float(logs[arm].mean()), widened_error(logs[arm]))
-    control = product(20).logs()
+            values[f"rates/{name}/{arm}"] = Estimate(logs[arm].mean(), widened_error(logs[arm]))
+    control = product(20)
     return values | {
-        "rates/known/saved": float(np.exp(-found["known"].logs()["routing_uniform"].mean())),
-        "rates/product/routing": float(control["routing"].mean()),
-        "rates/product/uniform": float(control["uniform"].mean()),
+        "rates/known/saved": np.exp(-found["known"]["routing_uniform"].mean()),
+        "rates/product/routing": control["routing"].mean(),
+        "rates/product/uniform": control["uniform"].mean(),
     }
+
+
+# -- routing by advantage (agarwal2025, equation 23) --------------------------------------------------------------------------
+
+
+def deviation(activation: str, seed: int) -> float:
+    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)`` from autograd, as a share of the largest gradient, on a random head with this activation.
+
+    Compatibility ``b = u . v`` is taken from the values and from the gradient ``u`` in what attention puts out.
+    """
+    model = Attention(2, 2, activation=activation).double()
+    model.initialise(torch_rng(seed))
+    batch = prompts(REGRESSION, seed)
+    circuits = model.circuits()
+    folded = torch.einsum("hed,db->heb", circuits["kq"][:, :, :2], batch.query)
+    scores = torch.einsum("heb,leb->hlb", folded, batch.context).detach().requires_grad_()
+    weights = ACTIVATIONS[activation](scores)
+    values = torch.einsum("hnd,ldb->hnlb", circuits["ov"], batch.context).detach()[:, 0]  # (H, L, B)
+    answer = (weights * values).sum((0, 1))
+    loss = ((answer - batch.target[0]) ** 2).mean()
+    by_score, by_answer = torch.autograd.grad(loss, [scores, answer])
+    compatibility = by_answer * values
+    mean = (weights * compatibility).sum(1, keepdim=True)
+    law = (weights * (compatibility - mean)).detach()
+    return float((law - by_score).abs().max() / by_score.abs().max())
+
+
+def routing_values(draws: int) -> dict[str, float]:
+    """Least deviation over the draws, of each activation that is not softmax."""
+    every = range(FIRST, FIRST + draws)
+    return {f"routing/{kind}": min(deviation(kind, seed) for seed in every) for kind in ("affine", "square", "linear")}

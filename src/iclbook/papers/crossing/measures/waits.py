@@ -1,4 +1,4 @@
-"""How long a small start waits: the law of recall2025 ("the first jump comes at a time that grows as 1 / eps") on every model.
+"""Small starts: how long they wait, the law of recall2025 ("the first jump comes at a time that grows as 1 / eps") on every model, and what settles first.
 
 Near the origin a loss begins with a polynomial of degree p in the parameters that must grow together. Gradient flow from parameters of size eps then leaves at
 a time ``T ~ log(1 / eps)`` for p = 2 and ``T ~ eps^-(p - 2)`` for p > 2: the flow of a homogeneous polynomial maps onto itself when sizes shrink by b and times
@@ -7,20 +7,21 @@ grow by ``b^(p - 2)``. Waits at sizes ``eps, eps / b, eps / b^2`` have differenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from ....draw import numpy_rng
-from ....errors import UserError
-from ....project import check_profile
-from ....statistics import Estimate
+from ....statistics import Estimate, standard_error
 from ....store import Results
-from ....training.computation import Computation
+from ....tasks import Batch
+from ....training import Adam
 from ....training.flow import Flow, gradient_flow
-from .landscape import Landscape, antithetic
-from .models import FIRST, MODELS, REGRESSION, SoftmaxHeads, prompts, softmax_heads
+from .models import FIRST, MODELS, REGRESSION, Landscape, heads_and_slope, softmax_heads
 
 Array = np.ndarray
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
@@ -29,137 +30,95 @@ FALLEN = 0.005
 PATIENCE = 40_000
 #: End of a flow that nothing stops.
 FOREVER = 1e14
-#: The integrator of flows along narrow valleys; it asks for second derivatives.
-STIFF = "LSODA"
 #: Relative accuracy of the integrator.
 ACCURACY = 1e-6
 
 
-class Resting(UserError):
-    """A flow has come to rest before it lowered the loss as far as asked."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"the loss has not fallen as far as asked after {PATIENCE:,} evaluations, or ever",
-            "Take prompts that the model can learn from.",
-        )
+class Resting(Exception):
+    """A flow has come to rest before it went as far as asked."""
 
 
-def leave(
-    landscape: Landscape, start: Array, fallen: float = FALLEN, method: str = "DOP853", between: bool = False
-) -> Flow:
-    """Gradient flow from ``start`` until it has lowered the loss by the share ``fallen`` of the loss at the origin; ``between``: to be resampled.
+def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], between: bool = False) -> Flow:
+    """Gradient flow from ``start`` until ``event(theta)`` passes zero; ``between``: to be resampled.
 
     Raises:
         Resting: it never does.
-        UserError: it has done so from the start.
     """
-    goal = (1 - fallen) * landscape.value(np.zeros_like(start))
-    size = float(np.abs(start).max())
-    if landscape.value(start) <= goal:
-        raise UserError(f"a start of size {size:.2g} has left already", "Take a smaller one.")
-    patient = _Patient(landscape)
+    taken = count(1)
+
+    def gradient(theta: Array) -> Array:
+        if next(taken) > PATIENCE:
+            raise Resting(f"not as far as asked after {PATIENCE:,} evaluations")
+        return landscape.gradient(theta)
+
     flow = gradient_flow(
-        patient.gradient,
+        gradient,
         start,
         FOREVER,
-        events=[lambda theta: goal - patient.value(theta)],
+        events=[event],
         stop_at=0,
-        method=method,
+        method="LSODA" if landscape.hessian else "DOP853",
         rtol=ACCURACY,
-        atol=1e-7 * size,
-        hessian=landscape.hessian if method == STIFF else None,
+        atol=1e-7 * np.abs(start).max(),
+        hessian=landscape.hessian,
         between=between,
     )
     if not len(flow.events[0]):
-        raise Resting()
+        raise Resting("not as far as asked, ever")
     return flow
 
 
-class _Patient:
-    """A landscape that is asked for no more than :data:`PATIENCE` slopes, and remembers the loss at the last one: a step often ends there."""
-
-    def __init__(self, landscape: Landscape) -> None:
-        self.landscape, self.taken = landscape, 0
-        self.last: tuple[Array, float] | None = None
-
-    def gradient(self, theta: Array) -> Array:
-        self.taken += 1
-        if self.taken > PATIENCE:
-            raise Resting()
-        value, slope = self.landscape.evaluate(theta)
-        self.last = theta.copy(), value
-        return slope
-
-    def value(self, theta: Array) -> float:
-        if self.last is not None and np.array_equal(theta, self.last[0]):
-            return self.last[1]
-        return self.landscape.value(theta)
+def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, between: bool = False) -> Flow:
+    """:func:`follow` until the loss has fallen by the share ``fallen`` of what it is at the origin."""
+    goal = (1 - fallen) * landscape.value(np.zeros_like(start))
+    assert landscape.value(start) > goal, f"a start of size {np.abs(start).max():.2g} has left already"
+    return follow(landscape, start, lambda theta: goal - landscape.value(theta), between)
 
 
-def departing(landscape: Landscape, scales: Sequence[float], seed: int, method: str = "DOP853") -> list[Flow]:
-    """Flows that :func:`leave` from one direction, one for each size."""
-    start = landscape.start(seed)
-    return [leave(landscape, size * start, method=method) for size in scales]
+def waits(landscape: Landscape, scales: Sequence[float], seeds: Sequence[int]) -> Array:
+    """Waits ``(seeds, scales)`` from one direction a seed at falling sizes."""
+    starts = [landscape.start(seed) for seed in seeds]
+    return np.array([[leave(landscape, size * start).first() for size in scales] for start in starts])
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Initial sizes of a model.
-
-    Attributes:
-        scale, factor: largest size, and by what sizes fall.
-        method: of the integrator.
-    """
+    """Initial sizes of a model, the largest and by what they fall; and p, how many factors must grow together."""
 
     scale: float
     factor: float
-    method: str = "DOP853"
+    p: int
 
     def scales(self) -> list[float]:
         """Four sizes: two degrees, so that what still moves is seen."""
         return [self.scale / self.factor**k for k in range(4)]
 
 
-#: Models whose wait is a logarithm.
-LOGARITHMIC = ("reduced", "chain", "descent", "known", "few")
 #: At what sizes each model waits.
 SIZES = {
-    "reduced": Sizes(0.01, 10),
-    "heads": Sizes(0.1, 4),
-    "linear": Sizes(0.1, 4),
-    "tasks": Sizes(0.1, 4),
-    "layer": Sizes(0.25, 1.6, STIFF),
-    "recall": Sizes(0.1, 4),
-    "chain": Sizes(0.02, 10),
-    "descent": Sizes(0.02, 10),
-    "known": Sizes(0.02, 10),
-    "trained": Sizes(0.05, 4),
-    "few": Sizes(0.02, 4),
+    "reduced": Sizes(0.01, 10, 2),
+    "heads": Sizes(0.1, 4, 4),
+    "linear": Sizes(0.1, 4, 4),
+    "tasks": Sizes(0.1, 4, 4),
+    "layer": Sizes(0.25, 1.6, 8),
+    "recall": Sizes(0.1, 4, 3),
+    "chain": Sizes(0.02, 10, 2),
+    "descent": Sizes(0.02, 10, 2),
+    "known": Sizes(0.02, 10, 2),
+    "trained": Sizes(0.05, 4, 4),
+    "few": Sizes(0.02, 4, 2),
 }
 
 
 def departures(model: str, draws: Sequence[int]) -> dict[str, Array]:
-    """A model from one direction at the sizes of its row; each draw ``(D,)`` has prompts and a direction of its own.
-
-    Returns:
-        ``times`` ``(D, 4)`` of leaving.
-    """
-    sizes = SIZES[model]
-    flows = [departing(MODELS[model](draw), sizes.scales(), draw, sizes.method) for draw in draws]
-    return {"times": np.array([[flow.first() for flow in own] for own in flows])}
+    """``times`` ``(D, 4)`` of leaving, from one direction at the sizes of the model's row; each draw has prompts and a direction of its own."""
+    sizes = SIZES[model].scales()
+    return {"times": np.concatenate([waits(MODELS[model](draw), sizes, [draw]) for draw in draws])}
 
 
-def wait_computations(profile: str) -> dict[str, Computation]:
-    """The waits of every model at a profile, over the draws that decide. Flows that are followed to an accuracy agree to some ten times that when they leave."""
-    draws = 4 if check_profile(profile) == "paper" else 2
-    waits = Computation("crossing", "waits", departures, tuple(SIZES), FIRST, draws, 10 * ACCURACY)
-    return {waits.name: waits}
-
-
-def waits(landscape: Landscape, scales: Sequence[float], seeds: Sequence[int], method: str = "DOP853") -> Array:
-    """Waits ``(seeds, scales)`` from one direction a seed at falling sizes."""
-    return np.array([[flow.first() for flow in departing(landscape, scales, seed, method)] for seed in seeds])
+def times(waited: Results) -> dict[str, Array]:
+    """Waits ``(D, 4)`` of every model."""
+    return {name: waited[f"{name}/times"] for name in SIZES}
 
 
 def degrees(times: Array, factor: float) -> Array:
@@ -169,44 +128,158 @@ def degrees(times: Array, factor: float) -> Array:
     return 2 + np.log(grown[:, 1:] / grown[:, :-1]) / np.log(factor)
 
 
-def degree(times: Array, factor: float) -> tuple[float, float]:
+def degree(times: Array, factor: float) -> Estimate:
     """The degree at the smallest sizes, mean over directions, and its error: the spread over directions, and how far it still moves with size."""
-    every = degrees(times, factor)
-    last = every[:, -1]
-    moves = every[:, -1].mean() - every[:, -2].mean()
-    return float(last.mean()), float(np.hypot(last.std(ddof=1) / np.sqrt(len(last)), moves))
-
-
-def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
-    """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off.
-
-    Raises:
-        UserError: more steps than given.
-    """
-    goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
-    theta, mean, square = start.copy(), np.zeros_like(start), np.zeros_like(start)
-    keep, keep_square = 0.9, 0.999
-    before = np.inf
-    for step in range(steps):
-        loss, gradient = landscape.evaluate(theta)
-        if loss <= goal:
-            return step - (goal - loss) / (before - loss)
-        before = loss
-        mean = keep * mean + (1 - keep) * gradient
-        square = keep_square * square + (1 - keep_square) * gradient**2
-        done, done_square = 1 - keep ** (step + 1), 1 - keep_square ** (step + 1)
-        theta = theta - rate * (mean / done) / (np.sqrt(square / done_square) + 1e-300)
-    raise UserError(f"Adam has not left after {steps:,} steps", "Give it more steps or a higher rate.")
-
-
-def times(waited: Results) -> dict[str, Array]:
-    """Waits ``(D, 4)`` of every model."""
-    return {name: waited[f"{name}/times"] for name in SIZES}
+    before, last = degrees(times, factor)[:, -2:].T
+    return Estimate(last.mean(), np.hypot(standard_error(last), last.mean() - before.mean()))
 
 
 def degree_values(found: Mapping[str, Array]) -> dict[str, Estimate]:
     """The degree that the waits show, for each model."""
-    return {f"stages/{name}/degree": Estimate(*degree(found[name], SIZES[name].factor)) for name in SIZES}
+    return {f"stages/{name}/degree": degree(found[name], SIZES[name].factor) for name in SIZES}
+
+
+def loss_path(n_heads: int, size: float) -> tuple[Array, Array, float]:
+    """Times, losses, and the wait of one flow of that many softmax heads, followed until a fifth of the loss is gone."""
+    landscape = softmax_heads(n_heads, FIRST)
+    flow = leave(landscape, size * landscape.start(FIRST), 0.2)
+    losses = np.array([landscape.value(state) for state in flow.states])
+    fallen = 1 - losses / landscape.value(np.zeros_like(flow.states[0]))
+    return flow.times, losses, float(np.interp(FALLEN, fallen, flow.times))
+
+
+# -- the second plateau of Trained TF (wang2025) -----------------------------------------------------------------------------
+
+#: Share of the loss at the origin that is gone in the midst of the first fall.
+FALL = 0.1
+
+
+def second_plateau(landscape: Landscape, start: Array) -> float:
+    """Time between the first fall of the loss and the moment at which the parameters that make scores have norm 1."""
+    flow = follow(landscape, start, lambda theta: np.linalg.norm(theta[landscape.routing]) - 1)
+    gone = 1 - np.array([landscape.value(x) for x in flow.states]) / landscape.value(0 * start)
+    first = int((gone > FALL).argmax())
+    return float(flow.times[-1] - np.interp(FALL, gone[first - 1 : first + 1], flow.times[first - 1 : first + 1]))
+
+
+def second_plateaus(model: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Times ``(D, 4)`` of :func:`second_plateau` at the sizes of the first wait; not a number from draws whose model rests before."""
+    found = np.full((len(draws), 4), np.nan)
+    for row, draw in zip(found, draws, strict=True):
+        landscape = MODELS[model](draw)
+        try:
+            row[:] = [second_plateau(landscape, size * landscape.start(draw)) for size in SIZES[model].scales()]
+        except Resting:
+            continue
+    return {"times": found}
+
+
+def second_values(results: Results) -> dict[str, object]:
+    """Degree that the length of the second plateau shows, over the draws from which the model leaves it, the later the smaller it starts (from others it takes
+    another way), and how many these are."""
+    times = results["trained/times"]
+    times = times[np.isfinite(times).all(1) & (np.diff(times) > 0).all(1)]
+    return {"stages/second/degree": degree(times, SIZES["trained"].factor), "stages/second/draws": len(times)}
+
+
+# -- two time scales: attention settles before values (agarwal2025) ----------------------------------------------------------
+#
+# Attention and values are compared as functions on the same prompts, not as parameters: attention rows, and what each row averages as the answer sees it.
+
+#: The way is that until the loss has fallen by this share of what it is at the origin.
+WAY = 0.25
+#: Times of the way at which both are looked at; the integrator's own steps are too few.
+TIMES = 201
+#: Rate of queries and keys against that of values, in the control.
+EXCHANGED = 10.0
+#: Model -> initial size.
+LEAD_SIZES = {"heads": 0.3, "chain": 0.1, "known": 0.1}
+
+
+def quicker_routing(landscape: Landscape, factor: float) -> Landscape:
+    """The landscape with gradients of the parameters that make scores multiplied by ``factor``."""
+    rates = np.where(landscape.routing, factor, 1.0)
+
+    def evaluate(theta: Array) -> tuple[float, Array]:
+        value, gradient = landscape.evaluate(theta)
+        return value, rates * gradient
+
+    return replace(landscape, evaluate=evaluate)
+
+
+def halfway(times: Array, states: Array) -> float:
+    """Time at which ``states (T, n)`` have come half the way, in mean absolute distance, from the first to the last; interpolated."""
+    left = np.abs(states - states[-1]).mean(1)
+    above = np.flatnonzero(left > left[0] / 2)[-1]
+    return float(np.interp(-left[0] / 2, -left[above : above + 2], times[above : above + 2]))
+
+
+def lead(landscape: Landscape, start: Array) -> float:
+    """Logarithm of the time at which attention is half-way over that of values, along gradient flow from ``start`` until :data:`WAY` of the loss is gone;
+    not a number if the model rests before."""
+    try:
+        flow = leave(landscape, start, WAY, between=True).resampled(TIMES)
+    except Resting:
+        return float("nan")
+    attention, values = landscape.look(flow.states)
+    return float(np.log(halfway(flow.times, attention) / halfway(flow.times, values)))
+
+
+def leads(model: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Leads ``(D,)`` of a model on each draw of prompts and of a direction: with ``equal`` rates, and with ``quicker`` routing."""
+    found: dict[str, list[float]] = {"equal": [], "quicker": []}
+    for draw in draws:
+        landscape = MODELS[model](draw)
+        start = LEAD_SIZES[model] * landscape.start(draw)
+        for rates, factor in (("equal", 1.0), ("quicker", EXCHANGED)):
+            found[rates].append(lead(quicker_routing(landscape, factor), start))
+    return {rates: np.array(each) for rates, each in found.items()}
+
+
+class Leads(NamedTuple):
+    """Of one model: leads ``(draws,)`` with equal rates and with quicker routing, and how many draws were passed over, from which the model came to rest
+    before it had taken the way."""
+
+    equal: Array
+    quicker: Array
+    passed_over: int
+
+
+def kept_leads(followed: Results) -> dict[str, Leads]:
+    """Leads of each model on the draws from which it can take that way at both rates."""
+    found = {}
+    for name in LEAD_SIZES:
+        both = np.stack([followed[f"{name}/equal"], followed[f"{name}/quicker"]])
+        went = np.isfinite(both).all(0)
+        found[name] = Leads(*both[:, went], int((~went).sum()))
+    return found
+
+
+def timing_values(found: Mapping[str, Leads]) -> dict[str, object]:
+    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward."""
+    values: dict[str, object] = {"timing/passed_over": sum(of.passed_over for of in found.values())}
+    for name, of in found.items():
+        values[f"timing/{name}"] = Estimate.mean(of.equal)
+        values[f"timing/{name}_quicker"] = Estimate.mean(of.quicker)
+        values[f"timing/{name}_gain"] = Estimate.mean(of.equal - of.quicker)
+    return values
+
+
+# -- other optimisers --------------------------------------------------------------------------------------------------------
+
+
+def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
+    """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off."""
+    goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
+    adam, theta, before = Adam(eps=1e-300), {"all": torch.from_numpy(start)}, np.inf
+    state = adam.init(theta)
+    for step in range(steps):
+        loss, slope = landscape.evaluate(theta["all"].numpy())
+        if loss <= goal:
+            return step - (goal - loss) / (before - loss)
+        before, t = loss, torch.tensor(step + 1, dtype=torch.float64)
+        theta, state = adam.update(theta, {"all": torch.from_numpy(slope)}, state, {"all": rate}, t)
+    raise Resting(f"Adam has not left after {steps:,} steps")
 
 
 def adam_values(draws: int) -> dict[str, object]:
@@ -217,63 +290,44 @@ def adam_values(draws: int) -> dict[str, object]:
         whole = 0.05 * landscape.start(draw)
         adam.append(adam_wait(landscape, whole / 8) / adam_wait(landscape, whole))
         flow.append(leave(landscape, whole / 8).first() / leave(landscape, whole).first())
-    return {"stages/adam/growth": Estimate.mean(np.array(adam)), "stages/adam/flow": float(np.mean(flow))}
+    return {"stages/adam/growth": Estimate.mean(np.array(adam)), "stages/adam/flow": np.mean(flow)}
 
 
 #: Stochastic gradient descent on fresh prompts: sizes of the start, rate, batch, and most steps.
 SGD_SIZES, RATE, BATCH, MOST_STEPS = (0.1, 0.05, 0.025, 0.0125), 0.05, 64, 400_000
+#: Which of the sizes are tried at a profile.
+SGD_GROUPS = {"paper": "heads", "smoke": "large sizes"}
 #: Steps between two looks at the loss, relative to those taken.
 LOOK = 0.01
 
 
 def sgd_wait(size: float, draw: int) -> float:
     """Steps of plain SGD on fresh prompts, from ``size`` times a direction, until two heads have lowered the loss on 2,048 other prompts by the share that
-    :func:`leave` asks for; looked at every hundredth of the way."""
-    start = softmax_heads(2, draw).start(draw)
-    judge = SoftmaxHeads(antithetic(prompts(REGRESSION, draw, 512)))
-    goal = (1 - FALLEN) * judge.evaluate(0 * start)[0]
-    theta, step, look = size * start, 0, 1
+    :func:`leave` asks for; looked at every hundredth of the way; not a number for never."""
+    judge = softmax_heads(2, draw, 512)
+    theta, step, look = size * judge.start(draw), 0, 1
+    goal = (1 - FALLEN) * judge.value(0 * theta)
     rng = numpy_rng((draw, 7))
     while step < MOST_STEPS:
         if step >= look:
-            if judge.evaluate(theta)[0] <= goal:
+            if judge.value(theta) <= goal:
                 return float(step)
             look = step + max(1, int(LOOK * step))
         x = rng.standard_normal((REGRESSION.L + 1, REGRESSION.d, BATCH))
         y = (x * rng.standard_normal((REGRESSION.d, BATCH)) / np.sqrt(REGRESSION.d)).sum(1, keepdims=True)
-        batch = np.concatenate([x[:-1], y[:-1]], 1), x[-1], y[-1]
-        theta = theta - RATE * SoftmaxHeads(batch).evaluate(theta)[1]
+        batch = Batch(np.concatenate([x[:-1], y[:-1]], 1), x[-1], y[-1])
+        theta = theta - RATE * heads_and_slope(batch, theta)[1]
         step += 1
-    return float("inf")
+    return float("nan")
 
 
 def sgd_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
-    """Waits ``(D, 4)`` in steps at :data:`SGD_SIZES`; not a number for never."""
+    """Waits ``(D, 4)`` in steps at :data:`SGD_SIZES`."""
     sizes = SGD_SIZES if group == "heads" else SGD_SIZES[:2]
-    found = np.array([[sgd_wait(size, draw) for size in sizes] for draw in draws])
-    return {"steps": np.where(np.isfinite(found), found, np.nan)}
-
-
-def sgd_computation(profile: str) -> dict[str, Computation]:
-    """The waits under SGD at a profile; rounding grows with the noise."""
-    draws = 8 if check_profile(profile) == "paper" else 2
-    groups = ("heads",) if profile == "paper" else ("large sizes",)
-    found = Computation("crossing", "sgd_waits", sgd_waits, groups, FIRST, draws, 0.05, groups)
-    return {found.name: found}
+    return {"steps": np.array([[sgd_wait(size, draw) for size in sizes] for draw in draws])}
 
 
 def sgd_values(results: Results, profile: str) -> dict[str, Estimate]:
     """Degree that the waits ``(D, S)`` under SGD show: 2 plus the logarithm of the wait's growth over all halvings of the size, to the base of the size's."""
-    (group,) = sgd_computation(profile)["sgd_waits"].groups
-    steps = results[f"{group}/steps"]
-    degrees = 2 + np.log2(steps[:, -1] / steps[:, 0]) / (steps.shape[1] - 1)
-    return {"stages/sgd/degree": Estimate.mean(degrees)}
-
-
-def loss_path(n_heads: int, size: float) -> tuple[Array, Array, float]:
-    """Times, losses, and the wait of one flow of that many softmax heads, followed until a fifth of the loss is gone."""
-    landscape = softmax_heads(n_heads, FIRST)
-    flow = leave(landscape, size * landscape.start(FIRST), 0.2)
-    losses = np.array([landscape.value(state) for state in flow.states])
-    fallen = 1 - losses / landscape.value(np.zeros_like(flow.states[0]))
-    return flow.times, losses, float(np.interp(FALLEN, fallen, flow.times))
+    steps = results[f"{SGD_GROUPS[profile]}/steps"]
+    return {"stages/sgd/degree": Estimate.mean(2 + np.log2(steps[:, -1] / steps[:, 0]) / (steps.shape[1] - 1))}

@@ -13,7 +13,7 @@ from ....sliders import PageModel, Slider, show
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
 from ..measures.end_to_end import Trained, attention_by_offset
-from ..measures.stages import ACTIVE, SNAPSHOTS, activations, patience, small
+from ..measures.stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
 from ..runs.figures_1_4 import Training
 from ..theory.closed_forms import jump_limit
 from ..theory.population import Population
@@ -33,48 +33,31 @@ def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, label: str | Non
 def training(pop: Population, run: Training, seed: int = 0) -> Figure:
     """Figures 1 and 4: loss with the plateau values, beta, and first-layer attention at the three printed steps, for one seed over all."""
     fig, grid = style.figure(3, 2, height=4.6, height_ratios=(1.15, 1))
-    for ax in grid[0][1:]:
+    top = grid[0][0].get_gridspec()[0, :].subgridspec(1, 2)
+    for ax in grid[0]:
         ax.remove()
-    grid[0][0].remove()
-    spec = grid[0][0].get_gridspec()
-    top = spec[0, :].subgridspec(1, 2)
-    _loss_panel(fig.add_subplot(top[0]), pop, run.steps, run.loss, seed)
-    ax = fig.add_subplot(top[1])
-    beta = pop.split(run.states[:, seed])[1]
-    for h in range(pop.n_heads):
-        ax.plot(run.steps, beta[:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
-    _snapshots(ax)
-    ax.set(xlabel="step", ylabel=r"$\beta$")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize=8)
+    left, right = fig.add_subplot(top[0]), fig.add_subplot(top[1])
+    plateau_lines(left, pop.task, pop.n_heads, "plateau values")
+    left.plot(run.steps, run.loss, color=style.COLOURS["dummy"], lw=0.5, alpha=0.35)
+    left.plot(run.steps, run.loss[:, seed], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
+    for h, beta in enumerate(pop.split(run.states[:, seed])[1].T):
+        right.plot(run.steps, beta, color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
+    for ax, name, columns in ((left, "dot-product loss", 2), (right, r"$\beta$", 3)):
+        for step in SNAPSHOTS:
+            style.paper_line(ax, step, None, axis="x")
+        ax.set(xlabel="step", ylabel=name)
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=8)
     for ax, step in zip(grid[1], SNAPSHOTS, strict=True):
-        _attention(ax, pop, run.states[run.steps == step][0, seed], f"step {step}")
+        _attention(ax, pop.attention(run.states[run.steps == step][0, seed]), f"step {step}")
     return fig
 
 
-def _loss_panel(ax: Axes, pop: Population, steps: np.ndarray, loss: np.ndarray, seed: int) -> None:
-    plateau_lines(ax, pop.task, pop.n_heads, "plateau values")
-    ax.plot(steps, loss, color=style.COLOURS["dummy"], lw=0.5, alpha=0.35)
-    ax.plot(steps, loss[:, seed], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
-    _snapshots(ax)
-    ax.set(xlabel="step", ylabel="dot-product loss")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8)
-
-
-def _snapshots(ax: Axes) -> None:
-    for step in SNAPSHOTS:
-        style.paper_line(ax, step, None, axis="x")
-
-
-def _attention(ax: Axes, pop: Population, theta: np.ndarray, title: str) -> None:
-    style.heatmap(
-        ax,
-        pop.attention(theta),
-        1.0,
-        title=title,
-        annotate=".2f",
-        row_labels=[f"head {h + 1}" for h in range(pop.n_heads)],
-        col_labels=[f"{i + 1}" for i in range(pop.window)],
+def _attention(ax: Axes, attention: np.ndarray, title: str | None = None) -> None:
+    """Attention ``(K, W)`` of the heads by offset."""
+    rows, columns = (
+        [f"{word}{i + 1}" for i in range(n)] for word, n in zip(("head ", ""), attention.shape, strict=True)
     )
+    style.heatmap(ax, attention, 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
     ax.set_xlabel("offset", fontsize=9)
 
 
@@ -89,39 +72,28 @@ def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
     return fig
 
 
-def slider_frame(pop: Population, flow: Flow, index: int, title: str) -> Figure:
-    """Loss so far and the first layer's attention at one time of a flow."""
-    fig, axes = style.figure(2, height=2.9, width_ratios=(1.25, 1))
-    ax, value = axes[0], pop.value(flow.states)
-    plateau_lines(ax, pop.task, pop.n_heads)
-    ax.plot(flow.times, value, color=style.COLOURS["dummy"], lw=1)
-    ax.plot(flow.times[: index + 1], value[: index + 1], color=style.COLOURS["measured"], lw=2.2)
-    ax.plot(flow.times[index], value[index], "o", color=style.COLOURS["measured"], ms=7)
-    ax.set(xlabel="time t of the flow", ylabel="dot-product loss", ylim=(-0.03, 0.8), title=title)
-    _attention(axes[1], pop, flow.states[index], "attention of each head")
-    return fig
-
-
 #: Initial orders of the three beta: the rank of each.
-RANKINGS = {
-    "β₁ > β₂ > β₃": (0, 1, 2),
-    "β₁ > β₃ > β₂": (0, 2, 1),
-    "β₂ > β₁ > β₃": (1, 0, 2),
-    "β₂ > β₃ > β₁": (2, 0, 1),
-    "β₃ > β₁ > β₂": (1, 2, 0),
-    "β₃ > β₂ > β₁": (2, 1, 0),
-}
+RANKINGS = {" > ".join(f"β{'₁₂₃'[head]}" for head in heads): np.argsort(heads) for heads in RANKS}
 
 
 def show_orders(pop: Population, until: float, few: bool) -> None:
-    """A flow from every order of three beta, followed until a time; the small profile draws the first and the last order."""
+    """A flow from every order of three beta, followed until a time: loss so far and the first layer's attention; the small profile draws the first and the last
+    order."""
     names = list(RANKINGS)[::5] if few else list(RANKINGS)
     times = np.linspace(0, until, 201)
-    starts = {name: small(pop, tuple(0.02 / 4.0 ** np.array(RANKINGS[name]))) for name in names}
+    starts = {name: small(pop, 0.02 / 4.0 ** RANKINGS[name]) for name in names}
     flows = {name: gradient_flow(pop.gradient, start, until, times, rtol=1e-8) for name, start in starts.items()}
 
     def frame(order: str, place: float) -> Figure:
-        return slider_frame(pop, flows[order], round(place * (len(times) - 1)), order)
+        fig, (ax, right) = style.figure(2, height=2.9, width_ratios=(1.25, 1))
+        value, now = pop.value(flows[order].states), round(place * (len(times) - 1))
+        plateau_lines(ax, pop.task, pop.n_heads)
+        ax.plot(times, value, color=style.COLOURS["dummy"], lw=1)
+        ax.plot(times[: now + 1], value[: now + 1], color=style.COLOURS["measured"], lw=2.2)
+        ax.plot(times[now], value[now], "o", color=style.COLOURS["measured"], ms=7)
+        ax.set(xlabel="time t of the flow", ylabel="dot-product loss", ylim=(-0.03, 0.8), title=order)
+        _attention(right, pop.attention(flows[order].states[now]), "attention of each head")
+        return fig
 
     places = (0.3, 0.8) if few else (0.02, 0.3, 0.5, 0.8, 1.0)
     show(
@@ -142,28 +114,22 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
 
 def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.ndarray]) -> Figure:
     """Left: slow-down of later jumps beside k/(k-h+1); right: gradient of the learned heads over e^-c, against c."""
-    fig, axes = style.figure(2, aspect=0.75)
-    ax, x = axes[0], np.arange(len(rows))
-    ax.bar(x, [r[1] for r in rows], color=style.COLOURS["measured"], width=0.55, label="measured")
-    ax.plot(x, [r[2] for r in rows], "D", color=style.INK, ms=7, label="$k/(k-h+1)$")
+    fig, (ax, right) = style.figure(2, aspect=0.75)
+    names, measured, predicted = zip(*rows, strict=True)
+    x = np.arange(len(rows))
+    ax.bar(x, measured, color=style.COLOURS["measured"], width=0.55, label="measured")
+    ax.plot(x, predicted, "D", color=style.INK, ms=7, label="$k/(k-h+1)$")
     style.paper_line(ax, 1.0, "paper: the same jump")
-    ax.set_xticks(x, [r[0] for r in rows])
+    ax.set_xticks(x, names)
     ax.set(ylabel="time over the reduced first jump", ylim=(0, 2.9))
     ax.legend(loc="upper left", fontsize=8)
-    ax = axes[1]
-    ax.plot(
-        stationary["c"],
-        stationary["score"] * np.exp(stationary["c"]),
-        "o-",
-        color=style.COLOURS["measured"],
-        label=r"largest gradient $\times\ e^{c}$",
-    )
-    reach = stationary["score"][0] * np.exp(stationary["c"][0])
-    style.theory_line(ax, stationary["c"], reach * np.sqrt(stationary["c"] / stationary["c"][0]), r"$\sqrt{c}$")
-    style.paper_line(ax, reach, r"paper: $O(e^{-c})$ stays bounded")
-    ax.set(xlabel="score c that a match adds", ylabel=r"gradient over $e^{-c}$")
-    ax.set_ylim(0.6 * reach, None)
-    ax.legend(loc="lower right")
+    c = stationary["c"]
+    scaled = stationary["score"] * np.exp(c)
+    right.plot(c, scaled, "o-", color=style.COLOURS["measured"], label=r"largest gradient $\times\ e^{c}$")
+    style.theory_line(right, c, scaled[0] * np.sqrt(c / c[0]), r"$\sqrt{c}$")
+    style.paper_line(right, scaled[0], r"paper: $O(e^{-c})$ stays bounded")
+    right.set(xlabel="score c that a match adds", ylabel=r"gradient over $e^{-c}$", ylim=(0.6 * scaled[0], None))
+    right.legend(loc="lower right")
     return fig
 
 
@@ -186,12 +152,9 @@ def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecal
     """Loss of the eight models along their flows, in time over the first jump of the simplified one: above with A0 (a window), below without."""
     unit = found["none"]["jumps"][0]
     fig, axes = style.figure(4, 2, height=3.6, sharex=True, sharey=True)
-    counts = [0, 0]
-    for name, run in found.items():
-        row = int("A0" in name)
-        ax, counts[row] = axes[row, counts[row]], counts[row] + 1
+    for ax, name in zip(axes.flat, sorted(found, key=lambda name: "A0" in name), strict=True):
         plateau_lines(ax, task, 2)
-        ax.semilogx(run["times"][1:] / unit, run["loss"][1:], color=style.COLOURS["measured"])
+        ax.semilogx(found[name]["times"][1:] / unit, found[name]["loss"][1:], color=style.COLOURS["measured"])
         ax.set_title("nothing lifted" if name == "none" else f"without {name.replace(' ', ', ')}", fontsize=9)
         ax.set_xlim(0.1, None)
     fig.supxlabel("time over the simplified first jump", fontsize=10)
@@ -201,21 +164,20 @@ def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecal
 
 def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
     """A3 alone lifted. Left: beta of the heads and the times at which they become active; right: attention on responses, and its share on the right one."""
-    fig, axes = style.figure(2, aspect=0.75, sharex=True)
-    times = run["times"]
-    for h in range(run["beta"].shape[1]):
-        axes[0].plot(times, run["beta"][:, h], color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
-        for ax in axes:
-            ax.axvline(run["active"][h], color=HEAD[h], ls=DOTS, lw=1.2, label=rf"$\beta_{h + 1}$ active")
-    axes[0].set(xlabel="time t of the flow", ylabel=r"$\beta$", ylim=(0, 3.2))
-    style.name_lines(axes[0], {rf"$\beta_{h + 1}$": 75 for h in range(run["beta"].shape[1])}, up=9)
-    ax = axes[1]
-    ax.plot(times, run["accuracy"], color=style.PALETTE[6], label="right response, of all responses")
-    ax.plot(times, run["mass"], color=style.PALETTE[5], ls=DASHES[1], label="responses, of all tokens")
-    ax.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.1), yticks=(0, 0.5, 1))
-    style.name_lines(ax, {"right response, of all responses": 50}, up=-8)
-    style.name_lines(ax, {"responses, of all tokens": 50}, up=8)
-    ax.set_xlim(0, 1.25 * run["active"][np.isfinite(run["active"])].max())
+    fig, (left, right) = style.figure(2, aspect=0.75, sharex=True)
+    times, names = run["times"], [rf"$\beta_{h + 1}$" for h in range(run["beta"].shape[1])]
+    for h, name in enumerate(names):
+        left.plot(times, run["beta"][:, h], color=HEAD[h], ls=DASHES[h], label=name)
+        for ax in (left, right):
+            ax.axvline(run["active"][h], color=HEAD[h], ls=DOTS, lw=1.2, label=f"{name} active")
+    left.set(xlabel="time t of the flow", ylabel=r"$\beta$", ylim=(0, 3.2))
+    style.name_lines(left, dict.fromkeys(names, 75), up=9)
+    right.plot(times, run["accuracy"], color=style.PALETTE[6], label="right response, of all responses")
+    right.plot(times, run["mass"], color=style.PALETTE[5], ls=DASHES[1], label="responses, of all tokens")
+    right.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.1), yticks=(0, 0.5, 1))
+    style.name_lines(right, {"right response, of all responses": 50}, up=-8)
+    style.name_lines(right, {"responses, of all tokens": 50}, up=8)
+    right.set_xlim(0, 1.25 * run["active"][np.isfinite(run["active"])].max())
     return fig
 
 
@@ -241,19 +203,10 @@ def free(runs: Mapping[str, Trained]) -> Figure:
     heads to the offsets at the end, first seed."""
     fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
     for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
-        order = run.task.order
-        plateau_lines(top, run.task, order - 1, "plateau values")
+        plateau_lines(top, run.task, run.task.order - 1, "plateau values")
         top.plot(run.steps, run.normalised, color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
-        style.heatmap(
-            bottom,
-            attention_by_offset(run.w[-1, 0], order, run.a0),
-            1.0,
-            annotate=".2f",
-            row_labels=[f"head {h + 1}" for h in range(order)],
-            col_labels=[f"{i + 1}" for i in range(order)],
-        )
-        bottom.set_xlabel("offset", fontsize=9)
+        _attention(bottom, attention_by_offset(run.w[-1, 0]))
     axes[0][0].set_ylabel("normalised loss")
     return fig
 
@@ -266,25 +219,25 @@ BETAS, RANGE, LARGEST = (0.02, 0.005, 0.00125), (1e-4, 0.5), (0.003, 0.3)
 
 def race(pop: Population) -> PageModel:
     """Everything that the flow of the dot-product loss needs: who matches whom in each permutation, the plateaus, and when a head counts as active."""
-    task = pop.task
+    task, limit = pop.task, jump_limit(pop.task.order, pop.task.n_responses, pop.kappa)
     data = {
         "heads": pop.n_heads,
         "window": pop.window,
         "kappa": pop.kappa,
         "chance": 1 / task.n_responses,
-        "match": pop.flat_match.astype(int).ravel(),
+        "match": pop.match.astype(int).ravel(),
         "plateaus": [task.plateau_dp(m) for m in range(pop.n_heads + 1)],
-        "limit": jump_limit(task.order, task.n_responses, pop.kappa),
+        "limit": limit,
         "active": ACTIVE,
-        "betas": BETAS[: pop.n_heads],
+        "betas": BETAS,
         "range": RANGE,
         "largest": LARGEST,
     }
 
     def still() -> Figure:
-        start = small(pop, data["betas"])
-        end = 3 * float(activations(pop, start[None], patience(pop, np.array([data["betas"]]))).max())
-        times = np.geomspace(data["limit"] / max(BETAS) / 30, end, 200)
+        start = small(pop, BETAS)
+        end = 3 * activations(pop, start[None], patience(pop, BETAS)).max()
+        times = np.geomspace(limit / max(BETAS) / 30, end, 200)
         states = gradient_flow(pop.gradient, start, end, times, rtol=1e-8).states
         fig, (left, right) = style.figure(2, height=2.8)
         for h in range(pop.n_heads):

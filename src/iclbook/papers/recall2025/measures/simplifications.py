@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch import Tensor
 
 from ....draw import torch_rng
 from ....models import RecallTransformer
@@ -18,8 +17,7 @@ from ....training.computation import Computation
 from ....training.flow import first_crossings
 from ..theory.closed_forms import jump_limit
 from ..theory.population import OwnQueries, Population
-from .construction import Values
-from .stages import ACTIVE, HEADS, ORDER, R, patience, small
+from .stages import ACTIVE, HEADS, ORDER, RANKS, R, Values, first_passage, middles, ordered, patience, small
 
 Array = np.ndarray
 Run = dict[str, Array]
@@ -99,82 +97,54 @@ def every_query(model: RecallTransformer) -> Tensor:
     return torch.tensor(task.sequences(np.arange(n), np.zeros((n, n), dtype=int)))
 
 
-def flow_of(
-    model: RecallTransformer,
-    betas: tuple[float, ...],
-    until: float,
-    event: Callable[[RecallTransformer], float] | None = None,
-) -> Flow:
-    """Exact gradient flow of a model with A1 from ``w = 0`` and these beta, ended where ``event`` passes zero if one is given."""
+def load(model: RecallTransformer, theta: Array) -> None:
+    """Put the parameters ``(w, beta)`` of a flow into the model."""
+    with torch.no_grad():
+        torch.nn.utils.vector_to_parameters(torch.tensor(theta), [model.w, model.beta])
 
-    def watch(theta: Array) -> float:
+
+def flow_of(model: RecallTransformer, betas: Sequence[float], until: float, to_activation: bool = False) -> Flow:
+    """Exact gradient flow of a model with A1 from ``w = 0`` and these beta; ``to_activation`` ends it where the first head becomes active."""
+
+    def active(theta: Array) -> float:
         load(model, theta)
-        return event(model)
+        return model.advantage()[0].item() - ACTIVE
 
     return gradient_flow(
         gradient_of(model, every_query(model).numpy()),
         np.concatenate([np.zeros(model.w.numel()), betas]),
         until,
-        events=[watch] if event else [],
-        stop_at=0 if event else None,
+        events=[active] if to_activation else [],
+        stop_at=0 if to_activation else None,
         method="RK45",
         rtol=1e-6,
         atol=1e-10,
     )
 
 
-def load(model: RecallTransformer, theta: Array) -> None:
-    """Put the parameters ``(w, beta)`` of a flow into the model."""
-    cut = model.w.numel()
-    with torch.no_grad():
-        model.w.copy_(torch.tensor(theta[:cut].reshape(model.w.shape)))
-        model.beta.copy_(torch.tensor(theta[cut:]))
-
-
-class _Watched(nn.Module):
-    """Loss, attention on responses, accuracy among them, then advantage and beta of the heads, as one row."""
-
-    def __init__(self, model: RecallTransformer) -> None:
-        super().__init__()
-        self.model, self.tokens = model, every_query(model)
-
-    def forward(self) -> Tensor:
-        s = self.model.response_weights(self.tokens)
-        mass, right = s.sum(-1), s.diagonal()
-        seen = [exact_loss(s, self.model.n_responses), mass.mean(), (right / mass).mean()]
-        return torch.cat([torch.stack(seen), self.model.advantage(), self.model.beta])
-
-
+@torch.no_grad()
 def watched(model: RecallTransformer, flow: Flow) -> Run:
     """Along a flow, means over the queries: ``times``, ``loss``, ``mass`` (second-layer attention on the responses), ``accuracy`` (the share of it on the right
     one) and ``normalised`` (the loss of the output divided by its sum, A.6), each ``(T,)``; ``advantage`` and ``beta`` of the heads ``(T, K)``."""
-    cut, k, module = model.w.numel(), model.n_heads, _Watched(model)
-    states = torch.tensor(flow.states)
-
-    def row(w: Tensor, beta: Tensor) -> Tensor:
-        return functional_call(module, {"model.w": w, "model.beta": beta}, ())
-
-    with torch.no_grad():
-        table = vmap(row)(states[:, :cut].unflatten(1, model.w.shape), states[:, cut:]).numpy()
+    tokens, rows = every_query(model), []
+    for theta in flow.states:
+        load(model, theta)
+        s = model.response_weights(tokens)
+        mass, right = s.sum(-1), s.diagonal()
+        means = torch.stack([exact_loss(s, model.n_responses), mass.mean(), (right / mass).mean()])
+        rows.append(torch.cat([means, model.advantage(), model.beta]).numpy())
+    loss, mass, accuracy, *heads = np.array(rows).T
+    advantage, beta = np.array(heads).reshape(2, model.n_heads, -1).swapaxes(1, 2)
+    normalised = (1 - 1 / model.n_responses) * (1 - accuracy)
     return {
         "times": flow.times,
-        "loss": table[:, 0],
-        "mass": table[:, 1],
-        "accuracy": table[:, 2],
-        "normalised": (1 - 1 / model.n_responses) * (1 - table[:, 2]),
-        "advantage": table[:, 3 : 3 + k],
-        "beta": table[:, 3 + k :],
+        "loss": loss,
+        "mass": mass,
+        "accuracy": accuracy,
+        "normalised": normalised,
+        "advantage": advantage,
+        "beta": beta,
     }
-
-
-def passing(times: Array, values: Array, level: float) -> float:
-    """First time at which rising ``values`` reach ``level``, between records by a straight line; inf if never."""
-    above = np.flatnonzero(values >= level)
-    if not len(above) or not above[0]:
-        return float(times[0]) if len(above) else np.inf
-    i = above[0]
-    part = (level - values[i - 1]) / (values[i] - values[i - 1])
-    return float(times[i - 1] + part * (times[i] - times[i - 1]))
 
 
 # -- A0, A2 and A3 lifted, one by one and jointly ----------------------------------------------------------------------------
@@ -186,9 +156,8 @@ VARIANTS = {
     "".join(f" A{i}" for i, kept in zip((0, 2, 3), every, strict=True) if not kept).strip() or "none": every
     for every in product((True, False), repeat=3)
 }
-#: Initial beta and gamma of each reading; the chapter draws the first.
-READINGS = {"gamma_zero": (SMALL, 0.0), "gamma_half": (SMALL, 0.5), "gamma_one": (SMALL, 1.0), "large": (LARGE, 0.0)}
-FIRST_READING, *OTHER_READINGS = READINGS
+#: Initial beta and gamma of each reading beside the one that the chapter draws, small beta and gamma = 0.
+READINGS = {"gamma_half": (SMALL, 0.5), "gamma_one": (SMALL, 1.0), "large": (LARGE, 0.0)}
 SINGLE = ("A0", "A2", "A3")
 
 
@@ -196,19 +165,18 @@ def variant(name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, ord
     """One of :data:`VARIANTS` with a head for each of these beta: what :func:`watched` gives, and ``jumps (order - 1,)``, times at which the normalised loss
     passes the middles between successive plateaus, and ``active (K,)``, times at which the heads become active; inf if never."""
     task, (a0, a2, a3) = AssociativeRecall(order, R), VARIANTS[name]
-    middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in range(order - 1)]
     until = 30 * jump_limit(order, R) / SMALL[0]
     far = 40  # a head that sees every earlier token starts from an attention this much weaker, and is waited for longer
     model = RecallTransformer(order, R, len(betas), gamma, a0=a0, a2=a2, a3=a3)
     run = watched(model, flow_of(model, betas, until if a0 else far * until))
-    run["jumps"] = np.array([passing(run["times"], -run["normalised"], -m) for m in middles])
-    run["active"] = np.array([passing(run["times"], a, ACTIVE) for a in run["advantage"].T])
+    run["jumps"] = first_passage(run["times"], -run["normalised"][:, None], -middles(task, order - 1))
+    run["active"] = first_passage(run["times"], run["advantage"], ACTIVE)
     return run
 
 
 def lifted() -> dict[str, Run]:
     """All eight variants at the reading that the chapter draws."""
-    return {name: variant(name, *READINGS[FIRST_READING]) for name in VARIANTS}
+    return {name: variant(name) for name in VARIANTS}
 
 
 def jumping(reading: str, variants: Sequence[int]) -> dict[str, Array]:
@@ -218,34 +186,27 @@ def jumping(reading: str, variants: Sequence[int]) -> dict[str, Array]:
     return {kind: np.where(np.isfinite(times), times, np.nan) for kind, times in every.items()}
 
 
-#: The readings beside the first; heads may never become active. Flows are followed to a tenth of the accuracy that is asked of two machines.
-LIFTED = Computation(
-    "recall2025", "lifted", jumping, tuple(OTHER_READINGS), 0, len(VARIANTS), 1e-5, tuple(OTHER_READINGS)
-)
+#: Heads may never become active. Flows are followed to a tenth of the accuracy that is asked of two machines.
+LIFTED = Computation("recall2025", "lifted", jumping, tuple(READINGS), 0, len(VARIANTS), 1e-5, tuple(READINGS))
+
+
+def second_over_first(times: Array) -> float:
+    """Second over first of the jumps or activations of a run; 0 if one is missing."""
+    return times[1] / times[0] if np.isfinite(times[1]) else 0.0
 
 
 def kept_lifted(results: Mapping[str, Array], reading: str) -> dict[str, Run]:
-    """The stored times of a reading, by the name of the variant; inf for never."""
+    """The stored times of a reading, by the name of the variant."""
     kept = {kind: results[f"{reading}/{kind}"] for kind in ("jumps", "active")}
-    return {
-        name: {kind: np.where(np.isnan(times[i]), np.inf, times[i]) for kind, times in kept.items()}
-        for i, name in enumerate(VARIANTS)
-    }
+    return {name: {kind: times[i] for kind, times in kept.items()} for i, name in enumerate(VARIANTS)}
 
 
-def second_over_first(run: Run, kind: str) -> float:
-    """Second over first of the ``jumps`` or of the activations (``active``) of a run; 0 if one is missing."""
-    first, second = run[kind][:2]
-    return float(second / first) if np.isfinite(second) else 0.0
-
-
-def kept_apart(found: Mapping[str, Run], reading: str) -> Values:
-    """How many variants keep their [jumps, activations] apart under a reading: with one simplification lifted (of 3), and with more (of 4)."""
-    suffix = "" if reading == FIRST_READING else f"/{reading}"
+def kept_apart(found: Mapping[str, Run], suffix: str = "") -> Values:
+    """How many variants keep their [jumps, activations] apart: with one simplification lifted (of 3), and with more (of 4)."""
     groups = {"single": SINGLE, "joint": [name for name in found if name not in ("none", *SINGLE)]}
     return {
         f"full/{group}{suffix}": [
-            sum(second_over_first(found[name], kind) > SEPARATE for name in names) for kind in ("jumps", "active")
+            sum(second_over_first(found[name][kind]) > SEPARATE for name in names) for kind in ("jumps", "active")
         ]
         for group, names in groups.items()
     }
@@ -253,19 +214,21 @@ def kept_apart(found: Mapping[str, Run], reading: str) -> Values:
 
 def lifted_values(found: Mapping[str, Run]) -> Values:
     """At gamma = 0 from small beta: A0 and A3 lifted alone, the head that stays idle under A3, and what is learned first without it."""
-    alone, order = found["A3"], found["A3"]["active"]
-    half = {k: passing(alone["times"], alone[k], (alone[k][0] + 1) / 2) for k in ("mass", "accuracy")}
-    values: Values = {f"full/A3/{kind}": second_over_first(found["A3"], kind) for kind in ("jumps", "active")}
-    return values | {
+    alone = found["A3"]
+    times, order = alone["times"], alone["active"]
+    half = {k: first_passage(times, alone[k], (alone[k][0] + 1) / 2) for k in ("mass", "accuracy")}
+    return {
+        "full/A3/jumps": second_over_first(alone["jumps"]),
+        "full/A3/active": second_over_first(order),
         "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
-        "full/A0/longer": float(found["A0"]["jumps"][0] / found["none"]["jumps"][0]),
-        "idle/kept": int(np.isfinite(found["none"]["active"]).sum()),
+        "full/A0/longer": found["A0"]["jumps"][0] / found["none"]["jumps"][0],
+        "idle/kept": np.isfinite(found["none"]["active"]).sum(),
         "a3/matching_first": half["accuracy"] / half["mass"],
-        "a3/mass_start": float(alone["mass"][0]),
-        "a3/mass_at_half": float(np.interp(half["accuracy"], alone["times"], alone["mass"])),
-        "a3/active": int(np.isfinite(order).sum()),
-        "a3/in_order": bool((np.diff(order) > 0).all()),
-        "a3/last_over_first": float(order[-1] / order[0]) if np.isfinite(order[-1]) else 0.0,
+        "a3/mass_start": alone["mass"][0],
+        "a3/mass_at_half": np.interp(half["accuracy"], times, alone["mass"]),
+        "a3/active": np.isfinite(order).sum(),
+        "a3/in_order": (np.diff(order) > 0).all(),
+        "a3/last_over_first": order[-1] / order[0] if np.isfinite(order[-1]) else 0.0,
     }
 
 
@@ -287,69 +250,63 @@ def without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
     run, times = variant("A0", order=ORDER), []
     for eps in epsilons:
         model = RecallTransformer(ORDER, R, HEADS, a0=False)
-        active = lambda m: float(m.advantage()[0].detach()) - ACTIVE  # noqa: E731
-        flow = flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, active)
+        flow = flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, to_activation=True)
         times.append(flow.first())
-        scores = flow.states[-1, : model.w.shape[1]]  # of the first head for the offsets 0, 1, ...
-        spread = float(np.ptp(np.delete(scores, 1)) / abs(scores[1]))
-    values: Values = {f"full/A0/{kind}": float(apart(run[kind][None])[0]) for kind in ("jumps", "active")}
-    exponent = float(np.log(times[1] / times[0]) / np.log(epsilons[1] / epsilons[0]))
-    return values | {"noA0/exponent": exponent, "noA0/spread": spread}
+    scores = flow.states[-1, : model.w.shape[1]]  # of the first head for the offsets 0, 1, ...
+    return {
+        "full/A0/jumps": apart(run["jumps"]),
+        "full/A0/active": apart(run["active"]),
+        "noA0/exponent": np.log(times[1] / times[0]) / np.log(epsilons[1] / epsilons[0]),
+        "noA0/spread": np.ptp(np.delete(scores, 1)) / abs(scores[1]),
+    }
+
+
+def apart(jumps: Array) -> Array:
+    """Least ratio of successive jumps ``(..., K) -> (...)``; 0 where one is missing."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(jumps).all(-1), (jumps[..., 1:] / jumps[..., :-1]).min(-1), 0.0)
 
 
 # -- A2 lifted at the paper's size: order four, three heads, all six orders of beta ------------------------------------------
 
-RANKS = np.array(list(permutations(range(HEADS))))  # of each head, 0 for the largest beta
+#: The largest initial beta, and by what beta falls from rank to rank.
+SCALE, RATIO = 0.02, 4.0
 
 
-def race(pop: Population, scale: float = 0.02, ratio: float = 4.0) -> tuple[Array, Array]:
-    """From ``beta = scale / ratio^rank``, w = 0, for the six orders of rank: times ``(6, K)`` at which the heads become active, and at which the loss passes the
+def race(pop: Population) -> tuple[Array, Array]:
+    """From ``beta = SCALE / RATIO^rank``, w = 0, for the six orders of rank: times ``(6, K)`` at which the heads become active, and at which the loss passes the
     middles between plateaus; inf for what has not happened long after all heads would have jumped."""
-    middles = [(pop.task.plateau_dp(m) + pop.task.plateau_dp(m + 1)) / 2 for m in range(HEADS)]
-    betas = scale / ratio**RANKS
+    levels, betas = middles(pop.task, HEADS), SCALE / RATIO**RANKS
 
     def marks(theta: Array) -> Array:
-        return np.concatenate([pop.advantage(theta) - ACTIVE, middles - pop.value(theta)[:, None]], -1)
+        return np.concatenate([pop.advantage(theta) - ACTIVE, levels - pop.value(theta)[:, None]], -1)
 
     times = first_crossings(pop.gradient, marks, small(pop, betas), patience(pop, betas), 1e-6, 1e-12)
     return times[:, :HEADS], times[:, HEADS:]
 
 
-def apart(jumps: Array) -> Array:
-    """Least ratio of successive jumps ``(N, K) -> (N,)``; 0 where one is missing."""
-    done = np.isfinite(jumps).all(-1)
-    with np.errstate(invalid="ignore"):
-        return np.where(done, (jumps[:, 1:] / jumps[:, :-1]).min(-1), 0.0)
-
-
-def ordered(active: Array) -> Array:
-    """Whether all heads become active, in the order of beta, ``(6, K) -> (6,)``."""
-    return np.isfinite(active).all(-1) & (np.argsort(active, -1) == np.argsort(RANKS, -1)).all(-1)
-
-
-def falling_and_rising(
-    scale: float = 0.02, ratio: float = 4.0, points: int = 600
-) -> dict[str, tuple[Population, Flow]]:
-    """Flows with A2 lifted from beta falling and rising by ``ratio`` from head to head, for the chapter's figure."""
+def falling_and_rising() -> dict[str, tuple[Population, Flow]]:
+    """Flows with A2 lifted from beta falling and rising from head to head, for the chapter's figure."""
     pop, flows = OwnQueries(AssociativeRecall(ORDER, R), HEADS, ORDER), {}
-    until = 5.0 * jump_limit(ORDER, R) / scale
+    until = 5.0 * jump_limit(ORDER, R) / SCALE
     for name, ranks in (("falling", RANKS[0]), ("rising", RANKS[-1])):
-        start = small(pop, scale / ratio**ranks)
-        flows[name] = pop, gradient_flow(pop.gradient, start, until, np.linspace(0, until, points), rtol=1e-7)
+        start = small(pop, SCALE / RATIO**ranks)
+        flows[name] = pop, gradient_flow(pop.gradient, start, until, np.linspace(0, until, 600), rtol=1e-7)
     return flows
 
 
 def a2_values() -> Values:
     """Of six orders of beta, in how many the jumps stay apart and the heads follow beta, with A2 kept and lifted; and the falling and rising order alone."""
     task = AssociativeRecall(ORDER, R)
-    kept, lifted = (race(kind(task, HEADS, ORDER)) for kind in (Population, OwnQueries))
+    (kept_active, kept_jumps), (active, jumps) = (race(kind(task, HEADS, ORDER)) for kind in (Population, OwnQueries))
+    ratios, follows = apart(jumps), ordered(active)
     return {
-        "a2/kept_apart": int((apart(kept[1]) > SEPARATE).sum()),
-        "a2/kept_ordered": int(ordered(kept[0]).sum()),
-        "a2/apart": int((apart(lifted[1]) > SEPARATE).sum()),
-        "a2/ordered": int(ordered(lifted[0]).sum()),
-        "a2/falling_apart": float(apart(lifted[1])[0]),
-        "a2/falling_active": int(np.isfinite(lifted[0][0]).sum()),
-        "a2/rising_ordered": bool(ordered(lifted[0])[-1]),
-        "a2/rising_apart": float(apart(lifted[1])[-1]),
+        "a2/kept_apart": (apart(kept_jumps) > SEPARATE).sum(),
+        "a2/kept_ordered": ordered(kept_active).sum(),
+        "a2/apart": (ratios > SEPARATE).sum(),
+        "a2/ordered": follows.sum(),
+        "a2/falling_apart": ratios[0],
+        "a2/falling_active": np.isfinite(active[0]).sum(),
+        "a2/rising_ordered": follows[-1],
+        "a2/rising_apart": ratios[-1],
     }

@@ -1,39 +1,63 @@
-"""Plateaus and jumps of the simplified model along exact flows, under both losses (recall2025, Section 3, appendix A.3, A.4)."""
+"""Plateaus, jumps and the order of learning in the simplified model along exact flows, under both losses (recall2025, Section 3, appendix A.3, A.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ....draw import numpy_rng
-from ....statistics import Estimate, clustered_share_error
+from ....project import check_profile
+from ....statistics import Estimate, bootstrap_error, clustered_share_error
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
 from ....training.computation import Computation
 from ....training.flow import first_crossings
 from ..theory.closed_forms import chained_times, jump_limit
 from ..theory.population import Population
-from .construction import Values
 
 Array = np.ndarray
+Values = dict[str, object]
 #: A head is active once a match at its own offset adds this much to a score.
 ACTIVE = 1.0
 #: The paper's experiments: order k + 1 = 4, k = 3 heads, 4 responses, attention shown at these steps.
 ORDER, HEADS, R = 4, 3, 4
 SNAPSHOTS = (800, 1750, 4500)
+#: Readings of the window: the order; and A0 with k = 3 heads.
+WINDOWS = {"order": ORDER, "k": HEADS}
+#: All orders of three initial beta: the rank of each head, 0 for the largest.
+RANKS = np.array(list(permutations(range(HEADS))))
 
 
 def experiment(loss: str = "dp", order: int = ORDER, n_heads: int = HEADS, window: int | None = None) -> Population:
-    """Three heads on the task of order four. The window is the order; ``window=3`` is the other reading (A0 with k = 3 heads)."""
+    """Three heads on the task of order four; the window is the order unless given."""
     return Population(AssociativeRecall(order, R), n_heads, window or order, loss=loss)
 
 
-def small(pop: Population, betas: tuple[float, ...] | Array) -> Array:
+def small(pop: Population, betas: ArrayLike) -> Array:
     """Starts with these beta ``(..., K)`` and ``w = 0``, ``(..., size)``."""
     betas = np.asarray(betas, dtype=float)
     return pop.join(np.zeros((*betas.shape[:-1], pop.n_heads, pop.window)), betas)
+
+
+def middles(task: AssociativeRecall, count: int) -> Array:
+    """Dot-product losses halfway between one plateau and the next, from the first on, ``(count,)``: a loss jumps where it passes them."""
+    levels = np.array([task.plateau_dp(m) for m in range(count + 1)])
+    return (levels[:-1] + levels[1:]) / 2
+
+
+def first_passage(times: Array, values: Array, level: ArrayLike) -> Array:
+    """Time at which rising ``values (T, ...)`` first reach a level, between records by a straight line; inf if never, ``(...)``."""
+    above = values >= level
+    first = above.argmax(0)
+    before = np.maximum(first - 1, 0)
+    low, high = (np.take_along_axis(values, i[None], 0)[0] for i in (before, first))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(high > low, (level - low) / (high - low), 1.0)
+    return np.where(above.any(0), times[before] + part * (times[first] - times[before]), np.inf)
 
 
 def activations(pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10) -> Array:
@@ -42,129 +66,110 @@ def activations(pop: Population, starts: Array, until: float | Array, rtol: floa
     return first_crossings(pop.gradient, active, starts, until, rtol, atol)
 
 
-def activation_times(pop: Population, flow: Flow) -> Array:
-    """The same along recorded states ``(T, ..., size)``, interpolated, ``(..., K)``; inf if a head never is active."""
-    gamma = pop.advantage(flow.states)
-    above = gamma >= ACTIVE
-    first = above.argmax(0)
-    before = np.maximum(first - 1, 0)
-    low, high = (np.take_along_axis(gamma, i[None], 0)[0] for i in (before, first))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(high > low, (ACTIVE - low) / (high - low), 1.0)
-    times = flow.times[before] + part * (flow.times[first] - flow.times[before])
-    return np.where(above.any(0), times, np.inf)
+def ordered(times: Array) -> Array:
+    """Whether all heads become active in the order of beta, of :data:`RANKS`, ``(6, K) -> (6,)``."""
+    return np.isfinite(times).all(-1) & (np.argsort(times, -1) == np.argsort(RANKS, -1)).all(-1)
 
 
-def patience(pop: Population, betas: Array, factor: float = 40.0) -> Array:
+def patience(pop: Population, betas: ArrayLike, factor: float = 40.0) -> Array:
     """``factor`` times the jump time of the head with the least of these beta ``(..., K)``, from ``w = 0``: long enough for all jumps, ``(...)``."""
     return factor * jump_limit(pop.task.order, R, pop.kappa) / np.min(betas, axis=-1)
 
 
-def follow(pop: Population, betas: tuple[float, ...], beyond: float = 2.0, rtol: float = 1e-9) -> tuple[Flow, Array]:
-    """The exact flow from these beta and ``w = 0`` until ``beyond`` times its last jump (or until :func:`patience`), and its activation times ``(K,)``."""
-
-    def active(head: int) -> Callable[[Array], float]:
-        return lambda theta: float(pop.advantage(theta)[head]) - ACTIVE
-
-    events = [active(h) for h in range(pop.n_heads)] + [lambda x: float(pop.advantage(x).min()) - ACTIVE]
-    end = float(patience(pop, np.asarray(betas)))
-    flow = gradient_flow(pop.gradient, small(pop, betas), end, events=events, stop_at=pop.n_heads, rtol=rtol)
-    times = np.array([e[0] if len(e) else np.inf for e in flow.events[: pop.n_heads]])
-    if beyond <= 1 or not np.isfinite(times).all():
-        return flow, times
-    last = flow.times[-1]
-    rest = gradient_flow(pop.gradient, flow.states[-1], (beyond - 1) * last, rtol=rtol)
-    joined = np.concatenate([flow.times, last + rest.times[1:]])
-    return Flow(joined, np.concatenate([flow.states, rest.states[1:]])), times
+def follow(pop: Population, betas: ArrayLike, beyond: float = 1.0, rtol: float = 1e-9) -> tuple[Flow, Array]:
+    """The exact flow from these beta and ``w = 0`` until ``beyond`` times its last jump, and its activation times ``(K,)``."""
+    events = [lambda theta, h=h: pop.advantage(theta)[h] - ACTIVE for h in range(pop.n_heads)]
+    events.append(lambda theta: pop.advantage(theta).min() - ACTIVE)
+    start, end = small(pop, betas), float(patience(pop, betas))
+    flow = gradient_flow(pop.gradient, start, end, events=events, stop_at=pop.n_heads, rtol=rtol)
+    times = np.array([flow.first(h) for h in range(pop.n_heads)])
+    if beyond > 1:
+        last = flow.times[-1]
+        rest = gradient_flow(pop.gradient, flow.states[-1], (beyond - 1) * last, rtol=rtol)
+        joined = np.concatenate([flow.times, last + rest.times[1:]])
+        flow = Flow(joined, np.concatenate([flow.states, rest.states[1:]]))
+    return flow, times
 
 
-def plateaus(pop: Population, start: Array, times: Array) -> tuple[list[float], float]:
-    """On every plateau before the last of the flow from ``start (size,)``, halfway between its jumps in log time.
-
-    Returns:
-        the losses, and over all of them the largest difference, relative, between second-layer attention and the uniform law on the permutations
-        that match what is learned.
-    """
-    head = np.argsort(times)
-    edges = np.array([times[head[0]] * 0.01, *times[head]])
-    middles = np.sqrt(edges[1:] * edges[:-1])
-    states = gradient_flow(pop.gradient, start, middles[-1], middles, rtol=1e-9).states
-    worst = 0.0
-    for n, state in enumerate(states):
-        matched = np.all([pop.match[:, h, h] > 0 for h in head[:n]] + [np.ones(len(pop.match), bool)], axis=0)
-        off = np.abs(pop.weights(state) - matched / matched.sum()).max() * matched.sum()
-        worst = max(worst, float(off))
-    return pop.value(states).tolist(), worst
+# -- plateaus ----------------------------------------------------------------------------------------------------------------
 
 
 def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, float]:
-    """Largest relative deviation of the loss, and of second-layer attention, from the frequencies on the plateaus before the last."""
+    """On the plateaus before the last of the flow from ``start (size,)``, halfway between its jumps in log time: largest relative deviation of the ``loss``
+    from its closed form, and of second-layer ``attention`` from the uniform law on the permutations that match what is learned."""
     closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
-    losses, attention = plateaus(pop, start, times)
-    return {"loss": max(abs(m / closed(n) - 1) for n, m in enumerate(losses)), "attention": attention}
+    heads = np.argsort(times)
+    edges = np.array([times[heads[0]] * 0.01, *times[heads]])
+    at = np.sqrt(edges[1:] * edges[:-1])
+    states = gradient_flow(pop.gradient, start, at[-1], at, rtol=1e-9).states
+    matched, attention = np.ones(len(pop.match), bool), []
+    for head, state in zip(heads, states, strict=True):
+        attention.append(np.abs(pop.weights(state) - matched / matched.sum()).max() * matched.sum())
+        matched &= pop.match[:, head, head] > 0
+    loss = [abs(value / closed(n) - 1) for n, value in enumerate(pop.value(states))]
+    return {"loss": max(loss), "attention": max(attention)}
 
 
-def plateau_scan(pop: Population, ratios: tuple[float, ...], scale: float = 0.02) -> dict[str, list[float]]:
-    """Plateaus against the ratio of successive beta, from ``beta = (scale, scale / ratio, scale / ratio^2)``.
-
-    Returns:
-        for each ratio: deviation of the ``loss`` and of the ``attention`` from the frequencies, and the ``length`` of the plateau between the first
-        two jumps.
-    """
-    found: dict[str, list[float]] = {"loss": [], "attention": [], "length": []}
+def plateau_scan(pop: Population, ratios: Sequence[float], scale: float = 0.02) -> dict[str, Array]:
+    """For each ratio of successive beta, ``(scale, scale / ratio, scale / ratio^2)``: :func:`plateau_errors`, and the ``length`` of the plateau between the
+    first two jumps."""
+    found = []
     for ratio in ratios:
-        flow, times = follow(pop, tuple(scale / ratio**h for h in range(pop.n_heads)), beyond=1.0, rtol=1e-7)
-        for name, value in plateau_errors(pop, flow.states[0], times).items():
-            found[name].append(value)
-        found["length"].append(float(times[1] - times[0]))
-    return found
+        flow, times = follow(pop, scale / ratio ** np.arange(pop.n_heads), rtol=1e-7)
+        found.append(plateau_errors(pop, flow.states[0], times) | {"length": times[1] - times[0]})
+    return {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
-def plateau_values(scans: Mapping[str, dict[str, list[float]]]) -> Values:
-    """Deviations at the largest ratio of beta, and whether that of attention falls with every larger ratio; of scans by the reading of the window."""
-    values: Values = {"plateaus/k/length": scans["k"]["length"]}
-    for window, scan in scans.items():
+#: Ratios of successive beta.
+RATIOS = (4.0, 10.0, 100.0, 1e3, 1e4)
+
+
+def scanned(window: str, ratios: Sequence[int]) -> dict[str, Array]:
+    """:func:`plateau_scan` at these ratios, by number, each ``(M,)``."""
+    return plateau_scan(experiment(window=WINDOWS[window]), [RATIOS[number] for number in ratios])
+
+
+#: The flows are followed to a tenth of the last number.
+PLATEAUS = Computation("recall2025", "plateaus", scanned, tuple(WINDOWS), 0, len(RATIOS), 1e-6)
+
+
+def plateau_values(scans: Mapping[str, Array]) -> Values:
+    """Deviations at the largest ratio of beta, and whether that of attention falls with every larger ratio; of the results of :data:`PLATEAUS`."""
+    values: Values = {"plateaus/ratios": RATIOS, "plateaus/k/length": scans["k/length"]}
+    for window in WINDOWS:
+        attention = scans[f"{window}/attention"]
         values |= {
-            f"plateaus/{window}/loss_last": scan["loss"][-1],
-            f"plateaus/{window}/attention": scan["attention"],
-            f"plateaus/{window}/attention_last": scan["attention"][-1],
-            f"plateaus/{window}/attention_falling": bool((np.diff(scan["attention"]) < 0).all()),
+            f"plateaus/{window}/loss_last": scans[f"{window}/loss"][-1],
+            f"plateaus/{window}/attention": attention,
+            f"plateaus/{window}/attention_last": attention[-1],
+            f"plateaus/{window}/attention_falling": (np.diff(attention) < 0).all(),
         }
     return values
 
 
+# -- both losses -------------------------------------------------------------------------------------------------------------
+
+
 def orders_follow(pop: Population, scale: float = 0.02) -> int:
     """Of the six orders of three initial beta, in how many the heads become active in that order."""
-    ranks = np.array(list(permutations(range(HEADS))))
-    betas = scale / 2.0**ranks
-    times = activations(pop, small(pop, betas), patience(pop, betas), 1e-6, 1e-12)
-    return int((np.argsort(times, -1) == np.argsort(ranks, -1)).all(-1).sum())
+    betas = scale / 2.0**RANKS
+    return int(ordered(activations(pop, small(pop, betas), patience(pop, betas), 1e-6, 1e-12)).sum())
 
 
-def losses_agree(runs: int, seed: int = 0, beta_scale: float = 0.1) -> Values:
+def losses_agree(runs: int, scale: float = 0.1) -> Values:
     """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both.
 
     The pairs of a run are not independent: the standard error is over runs.
     """
-    rng = numpy_rng(seed)
-    both = {loss: experiment(loss) for loss in ("dp", "ce")}
-    betas = beta_scale * np.abs(rng.normal(size=(runs, HEADS)))
-    starts = both["dp"].join(beta_scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
-    until = 20 * jump_limit(ORDER, R) / beta_scale
-    times = {loss: activations(pop, starts, until, 1e-4, 1e-8) for loss, pop in both.items()}
-    same, decided = np.zeros(runs), np.zeros(runs)
-    for i in range(HEADS):
-        for j in range(i):
-            first = [_first(t[:, i], t[:, j]) for t in times.values()]
-            known = (first[0] != 0) & (first[1] != 0)
-            same += (first[0] == first[1]) & known
-            decided += known
-    return {"losses/random_pairs": Estimate(float(same.sum() / decided.sum()), clustered_share_error(same, decided))}
-
-
-def _first(x: Array, y: Array) -> Array:
-    """1 where x is first, -1 where y is, 0 where neither happens or both at once (at the start)."""
-    return (x < y).astype(int) - (y < x).astype(int)
+    rng, both = numpy_rng(0), [experiment(loss) for loss in ("dp", "ce")]
+    betas = scale * np.abs(rng.normal(size=(runs, HEADS)))
+    starts = both[0].join(scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
+    until = 20 * jump_limit(ORDER, R) / scale
+    times = np.array([activations(pop, starts, until, 1e-4, 1e-8) for pop in both])  # (2, runs, K)
+    before = times[..., :, None] < times[..., None, :]  # (2, runs, K, K), each pair twice
+    same = before.all(0).sum((-2, -1))
+    decided = (before | before.swapaxes(-2, -1)).all(0).sum((-2, -1)) / 2
+    return {"losses/random_pairs": Estimate(same.sum() / decided.sum(), clustered_share_error(same, decided))}
 
 
 def loss_times(betas: tuple[float, ...], dot: Array, cross: Array) -> Values:
@@ -173,33 +178,112 @@ def loss_times(betas: tuple[float, ...], dot: Array, cross: Array) -> Values:
     growth_dot, growth_cross = (times[1:] / times[:-1] for times in (dot, cross))
     ratio = chained_times(betas, ORDER, R, "ce") / chained_times(betas, ORDER, R, "dp")
     return {
-        "ce/ratio": (cross / dot).tolist(),
-        "ce/ratio_closed": ratio.tolist(),
-        "ce/ratio_first": [float(ratio[0])] * len(ratio),
-        "losses/durations": (growth_cross / growth_dot).tolist(),
-        "losses/durations_dp": growth_dot.tolist(),
-        "losses/durations_ce": growth_cross.tolist(),
+        "ce/ratio": cross / dot,
+        "ce/ratio_closed": ratio,
+        "ce/ratio_first": np.full(len(ratio), ratio[0]),
+        "losses/durations": growth_cross / growth_dot,
+        "losses/durations_dp": growth_dot,
+        "losses/durations_ce": growth_cross,
     }
 
 
-# -- plateaus at several ratios of beta, made once and kept -------------------------------------------------------------------
-
-#: Ratios of successive beta, and readings of the window.
-RATIOS = (4.0, 10.0, 100.0, 1e3, 1e4)
-WINDOWS = {"order": ORDER, "k": HEADS}
+# -- the order of learning over random initialisations: is the head with the larger initial beta active first? (A.4) ----------
 
 
-def scanned(window: str, ratios: Sequence[int]) -> dict[str, Array]:
-    """:func:`plateau_scan` at these ratios, by number, each ``(M,)``."""
-    scan = plateau_scan(experiment(window=WINDOWS[window]), [RATIOS[number] for number in ratios])
-    return {name: np.array(values) for name, values in scan.items()}
+@dataclass(frozen=True)
+class Grid:
+    """``runs`` initialisations ``beta = scale |N(0, 1)|``, ``w = ratio * scale * N(0, 1)`` at every ratio and scale; a cell is a ratio with a scale."""
+
+    beta_scales: tuple[float, ...]
+    ratios: tuple[float, ...]
+    runs: int
+
+    @property
+    def cells(self) -> list[tuple[float, float]]:
+        """Ratio and scale of each cell."""
+        return list(product(self.ratios, self.beta_scales))
 
 
-def kept_scans(results: Mapping[str, Array]) -> dict[str, dict[str, list[float]]]:
-    """The stored scans by reading of the window."""
-    names = ("loss", "attention", "length")
-    return {window: {name: results[f"{window}/{name}"].tolist() for name in names} for window in WINDOWS}
+GRIDS = {
+    "paper": Grid((0.01, 0.1, 0.3, 1.0), (0.0, 0.03, 0.1, 1.0, 10.0), 200),
+    "smoke": Grid((0.01, 1.0), (0.0, 0.03, 0.1, 1.0, 10.0), 40),
+}
 
 
-#: The flows are followed to a tenth of the last number.
-PLATEAUS = Computation("recall2025", "plateaus", scanned, tuple(WINDOWS), 0, len(RATIOS), 1e-6)
+def cell_times(grid: Grid, cells: Sequence[int]) -> Array:
+    """Activation times ``(cells, runs, K)`` of the heads, by falling beta, under the dot-product loss, in these cells, by number; not a number for never.
+
+    Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
+    """
+    pop, rng = experiment(), numpy_rng(0)
+    size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
+    starts, until = [], []
+    for ratio, scale in (grid.cells[cell] for cell in cells):
+        starts.append(pop.join(ratio * scale * shift, scale * size))
+        until.append(np.full(grid.runs, 20 * jump_limit(ORDER, R) / min(scale, 1.0)))
+    # orders of activation need no more: halving the tolerance changes no share by more than a pair or two
+    times = activations(pop, np.concatenate(starts), np.concatenate(until), rtol=1e-4, atol=1e-7)
+    times = np.take_along_axis(times.reshape(-1, grid.runs, HEADS), np.argsort(-size, -1)[None], -1)
+    return np.where(np.isfinite(times), times, np.nan)
+
+
+def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
+    """``times``: :func:`cell_times` of a profile's grid."""
+    return {"times": cell_times(GRIDS[profile], cells)}
+
+
+def census_computation(profile: str) -> Computation:
+    """All cells of a profile's grid. Rounding moves a time by no more than a billionth, and by a millionth between two machines."""
+    group, count = check_profile(profile), len(GRIDS[profile].cells)
+    return Computation("recall2025", "census", activated, (group,), 0, count, 1e-6, (group,))
+
+
+def shares(grid: Grid, times: Array) -> dict[str, Array]:
+    """How well activation follows the initial beta, from the ``times (cells, runs, K)`` of a whole grid.
+
+    Returns:
+        each (ratios, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is first, among pairs of which one is active before the
+        other (chance 1/2), and ``finished``, the share of runs with all heads active; each (ratios, beta_scales, runs): ``larger``, the pairs of a run in
+        which the larger beta is first, and ``decided``, the pairs that count.
+    """
+    times = times.reshape(len(grid.ratios), len(grid.beta_scales), grid.runs, HEADS)
+    finished = np.isfinite(times).all(-1).mean(-1)
+    times = np.where(np.isnan(times), np.inf, times)
+    larger, decided = np.zeros(times.shape[:-1]), np.zeros(times.shape[:-1])
+    for i, j in combinations(range(HEADS), 2):
+        larger += times[..., i] < times[..., j]
+        decided += times[..., i] != times[..., j]
+    pairs = larger.sum(-1) / np.maximum(decided.sum(-1), 1)
+    return {"pairs": pairs, "finished": finished, "larger": larger, "decided": decided}
+
+
+def order_values(found: dict[str, Array], grid: Grid) -> Values:
+    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs; the ratio 1 scales beta and w together.
+
+    All cells of a run use the same normals, so the range over the scales is bootstrapped over runs.
+    """
+
+    def at(ratio: float) -> Estimate:
+        i = grid.ratios.index(ratio)
+        errors = [clustered_share_error(*cell) for cell in zip(found["larger"][i], found["decided"][i], strict=True)]
+        return Estimate(found["pairs"][i], np.array(errors))
+
+    def spread(runs: Array) -> float:  # (runs, 2, beta_scales)
+        return float(np.ptp(runs[:, 0].sum(0) / runs[:, 1].sum(0)))
+
+    together, smallest = at(1.0), int(np.argmin(grid.beta_scales))
+    between = [i for i, ratio in enumerate(grid.ratios) if 0 < ratio <= 1]
+    errors = [
+        bootstrap_error(spread, np.stack([found["larger"][i], found["decided"][i]]).transpose(2, 0, 1)) for i in between
+    ]
+    return {
+        "census/runs": grid.runs,
+        "census/joint": together.value[np.argsort(grid.beta_scales)],
+        "census/joint_small": Estimate(together.value[smallest], together.error[smallest]),
+        "census/w0": at(0.0),
+        "census/ratio_003": at(0.03),
+        "census/ratio_01": at(0.1),
+        "census/ratio_10": at(10.0),
+        "census/spread": Estimate(np.ptp(found["pairs"][between], axis=1), np.array(errors)),
+        "census/finished": found["finished"][-1].min(),
+    }

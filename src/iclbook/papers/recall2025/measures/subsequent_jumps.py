@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from ....draw import numpy_rng
@@ -13,8 +11,7 @@ from ....training import gradient_flow
 from ....training.flow import first_crossings
 from ..theory.closed_forms import chained_times, jump_limit
 from ..theory.population import Population
-from .construction import Values
-from .stages import ACTIVE, HEADS, ORDER, R, activations, experiment, patience, small
+from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small
 from .theorem_3_1 import start
 
 Array = np.ndarray
@@ -40,34 +37,30 @@ def later_jump(order: int, learned: int, eps: float = 1e-3, c: float = 60.0) -> 
     until, times = 4 * order / left * jump_limit(left, R) / eps, []
     full = initialisation(pop, learned, np.sqrt(c), c, eps)
     for p, theta, h in ((pop, full, learned), (reduced, start(reduced, eps), 0)):
-        active = [lambda state, p=p, h=h: float(p.advantage(state)[h]) - ACTIVE]
+        active = [lambda state, p=p, h=h: p.advantage(state)[h] - ACTIVE]
         times.append(gradient_flow(p.gradient, theta, until, events=active, stop_at=0).first())
     return times[0] / times[1], order / left
 
 
-def stationarity(
-    order: int = 4, learned: int = 2, sizes: tuple[float, ...] = (8.0, 10.0, 12.0, 14.0, 16.0, 18.0)
-) -> dict[str, Array]:
-    """Proposition A.2 a: largest gradient of the learned heads (``w = 40 e_i``) against c. ``score``: c is what a match adds to a score (the proof assumes
-    ``gamma_i = c``), so ``beta^2 = c``; the same gradients belong to ``beta_i = c`` (I_h) at ``c_beta``."""
-    pop = Population(AssociativeRecall(order, R), order, order)
-
-    def gradient(beta: float) -> float:
-        by_w, by_beta = pop.split(pop.gradient(initialisation(pop, learned, beta, 40.0, 0.01)))
-        return float(max(np.abs(by_w[:learned]).max(), np.abs(by_beta[:learned]).max()))
-
-    c = np.array(sizes)
-    return {"c": c, "c_beta": np.sqrt(c), "score": np.array([gradient(np.sqrt(x)) for x in c])}
+def stationarity() -> dict[str, Array]:
+    """Proposition A.2 a, order four: largest gradient of the two learned heads (``w = 40 e_i``) against c. ``score``: c is what a match adds to a score (the
+    proof assumes ``gamma_i = c``), so ``beta^2 = c``."""
+    pop, learned, sizes = Population(AssociativeRecall(4, R), 4, 4), 2, np.arange(8.0, 19.0, 2.0)
+    found = []
+    for c in sizes:
+        by_w, by_beta = pop.split(pop.gradient(initialisation(pop, learned, np.sqrt(c), 40.0, 0.01)))
+        found.append(max(np.abs(by_w[:learned]).max(), np.abs(by_beta[:learned]).max()))
+    return {"c": sizes, "score": np.array(found)}
 
 
 def stationarity_values(found: dict[str, Array]) -> Values:
-    """Exponents in c of gradients over ``e^-c`` under both readings of c (not positive if gradients are ``O(e^-c)``), and the log slope of
-    ``gradient / sqrt(c)``."""
-    c, c_beta, log = found["c"], found["c_beta"], np.log(found["score"])
+    """Exponents in c of gradients over ``e^-c`` (not positive if gradients are ``O(e^-c)``), where c is the score that a match adds and where it is beta
+    itself (I_h), and the log slope of ``gradient / sqrt(c)``."""
+    c, c_beta, log = found["c"], np.sqrt(found["c"]), np.log(found["score"])
     return {
-        "propA2/growth_score": float(np.polyfit(np.log(c), log + c, 1)[0]),
-        "propA2/growth_beta": float(np.polyfit(np.log(c_beta), log + c_beta, 1)[0]),
-        "propA2/slope": float(np.polyfit(c, log - np.log(c) / 2, 1)[0]),
+        "propA2/growth_score": np.polyfit(np.log(c), log + c, 1)[0],
+        "propA2/growth_beta": np.polyfit(np.log(c_beta), log + c_beta, 1)[0],
+        "propA2/slope": np.polyfit(c, log - np.log(c) / 2, 1)[0],
     }
 
 
@@ -81,7 +74,7 @@ def jump_counts(orders: tuple[int, ...] = (2, 3, 4)) -> Values:
         times = activations(pop, small(pop, betas)[None], until, 1e-7, 1e-12)[0]
         flow = gradient_flow(pop.gradient, small(pop, betas), until, rtol=1e-8)
         count.append(int(np.isfinite(times).sum()))
-        last.append(float(pop.split(flow.states[-1])[1][-1] / betas[-1]))
+        last.append(pop.split(flow.states[-1])[1][-1] / betas[-1])
     return {"jumps/count": count, "jumps/k_minus_1": [k - 1 for k in orders], "jumps/last_beta": last}
 
 
@@ -98,12 +91,11 @@ def stitched(scales: tuple[float, float] = (0.01, 0.003), large: float = 2.0) ->
     exponents = np.log(np.divide(*largest[::-1])) / np.log(scales[1] / scales[0])
     betas = scales[1] * FALLING
     times = activations(pop, small(pop, betas)[None], patience(pop, betas), 1e-8, 1e-13)[0]
-    carried, afresh = (chained_times(tuple(betas), ORDER, R, carried=c) for c in (True, False))
     return {
-        "stitch/parameters": float(exponents[0]),
-        "stitch/gradients": float(exponents[1]),
-        "stitch/carried": (times / carried).tolist(),
-        "stitch/afresh": (times / afresh).tolist(),
+        "stitch/parameters": exponents[0],
+        "stitch/gradients": exponents[1],
+        "stitch/carried": times / chained_times(tuple(betas), ORDER, R),
+        "stitch/afresh": times / chained_times(tuple(betas), ORDER, R, carried=False),
     }
 
 
@@ -114,38 +106,35 @@ def sharpness(pop: Population, scales: tuple[float, ...]) -> Array:
     levels = np.array([a * share + b * (1 - share) for a, b in steps for share in (0.9, 0.1)])
     betas = np.array(scales)[:, None] * FALLING
     passed = lambda theta: levels - pop.value(theta)[:, None]  # noqa: E731
-    found = first_crossings(pop.gradient, passed, small(pop, betas), 100 * patience(pop, betas), 1e-7, 1e-12).reshape(
-        -1, HEADS, 2
-    )
-    begin = np.concatenate([np.zeros((len(found), 1)), found[:, :-1, 1]], 1)
-    return np.maximum(found[..., 0] - begin, 0) / (found[..., 1] - found[..., 0])
+    until = 100 * patience(pop, betas)
+    times = first_crossings(pop.gradient, passed, small(pop, betas), until, 1e-7, 1e-12).reshape(-1, HEADS, 2)
+    begin = np.concatenate([np.zeros((len(times), 1)), times[:, :-1, 1]], 1)
+    return np.maximum(times[..., 0] - begin, 0) / (times[..., 1] - times[..., 0])
 
 
 def pronounced(scales: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01)) -> Values:
     """Least factor, over jumps and scales, by which plateaus grow against jumps when the initial scale falls to about a third, with either window."""
-    found = {name: sharpness(experiment(window=w), scales) for name, w in (("order", ORDER), ("k", HEADS))}
-    return {f"pronounced/{name}": float((of[1:] / of[:-1]).min()) for name, of in found.items()}
+    found = {name: sharpness(experiment(window=window), scales) for name, window in WINDOWS.items()}
+    return {f"pronounced/{name}": (of[1:] / of[:-1]).min() for name, of in found.items()}
 
 
-def scaling_exponent(pop: Population, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3), seed: int = 0) -> float:
-    """Exponent in lambda of the distance between flows from ``(lambda w, lambda beta)`` for a time ``T / lambda``, over lambda, at successive scales: 1 for
-    a symmetry of the equations near the origin, up to corrections of order lambda."""
-    rng = numpy_rng(seed)
-    direction = pop.join(rng.normal(size=(pop.n_heads, pop.window)), np.abs(rng.normal(size=pop.n_heads)))
-    ends = []
-    for scale in scales:
-        until = 0.2 * jump_limit(ORDER, R) / scale
-        flow = gradient_flow(pop.gradient, scale * direction, until, [until], rtol=1e-11, atol=1e-16)
-        ends.append(flow.states[-1] / scale)
-    first, second = (np.linalg.norm(b - a) for a, b in itertools.pairwise(ends))
-    return float(np.log(first / second) / np.log(scales[0] / scales[1]))
+def symmetry(starts: int = 24, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3)) -> Values:
+    """The scaling of w, beta and 1/t together, with the window of the order and with one that is shorter (a control).
 
-
-def symmetry(starts: int = 24) -> Values:
-    """The scaling of w, beta and 1/t together, with the window of the order and with one that is shorter (a control): median over random starts."""
+    Exponent in lambda of the distance between flows from ``(lambda w, lambda beta)`` for a time ``T / lambda``, over lambda, at successive scales: 1 for a
+    symmetry of the equations near the origin, up to corrections of order lambda. Median over random starts.
+    """
     found: Values = {}
-    for name, window in (("order", ORDER), ("k", HEADS)):
-        pop = experiment(window=window)
-        each = np.array([scaling_exponent(pop, seed=seed) for seed in range(starts)])
-        found[f"symmetry/{name}"] = Estimate(float(np.median(each)), bootstrap_error(np.median, each))
+    for name, window in WINDOWS.items():
+        pop, exponents = experiment(window=window), []
+        for seed in range(starts):
+            rng, ends = numpy_rng(seed), []
+            direction = pop.join(rng.normal(size=(pop.n_heads, pop.window)), np.abs(rng.normal(size=pop.n_heads)))
+            for scale in scales:
+                until = 0.2 * jump_limit(ORDER, R) / scale
+                flow = gradient_flow(pop.gradient, scale * direction, until, [until], rtol=1e-11, atol=1e-16)
+                ends.append(flow.states[-1] / scale)
+            first, second = np.linalg.norm(np.diff(ends, axis=0), axis=1)
+            exponents.append(np.log(first / second) / np.log(scales[0] / scales[1]))
+        found[f"symmetry/{name}"] = Estimate(np.median(exponents), bootstrap_error(np.median, np.array(exponents)))
     return found

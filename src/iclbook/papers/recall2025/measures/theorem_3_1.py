@@ -12,15 +12,12 @@ from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
 from ..theory import closed_forms
 from ..theory.population import Population
-from .construction import Values
-from .stages import ACTIVE, HEADS, R, experiment, plateau_scan
+from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan
 
 Array = np.ndarray
 ORDERS = (2, 3, 4, 5)
 #: Settings other than gamma = 0, |R| = 4 at which the closed forms are tried: |R|, gamma, order.
 OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
-#: Accuracy of the ODE's integrator.
-ACCURATE = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-14}
 
 
 def start(pop: Population, eps: float) -> Array:
@@ -52,19 +49,24 @@ def run(
 def direction(orders: tuple[int, ...] = ORDERS) -> Values:
     """Theorem 3.1 a and b along exact flows: relative spread of the other offsets, movement of the other heads, signs of dw; and how far ``delta`` is from
     ``-alpha / k`` over the largest alpha, with the same for ``-alpha / (k - 1)``, which would hold if the head's own offset stood still."""
-    spread, others, signs, delta, wrong = 0.0, 0.0, True, 0.0, np.inf
+    spread, others, signs, delta, wrong = [], [], [], [], []
     for order in orders:
         pop, flow = run(order, gamma=0.3)
         w, beta = pop.split(flow.states)
-        spread = max(spread, float(np.ptp(w[:, 0, 1:], axis=1).max() / np.abs(w[-1, 0]).max()))
-        others = max(others, float(np.abs(w[:, 1:]).max() + np.abs(beta[:, 1:]).max()))
-        velocity = -pop.split(pop.gradient(flow.states))[0][:, 0]  # (T, W)
-        signs &= bool((velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all())
         alpha = alpha_beta(pop, flow.states)[0]
-        off = [float(np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max()) for n in (order, order - 1)]
-        delta, wrong = max(delta, off[0]), min(wrong, off[1])
-    found = {"spread": spread, "others": others, "signs": signs, "delta": delta, "delta_wrong": wrong}
-    return {f"thm3.1/{name}": value for name, value in found.items()}
+        velocity = -pop.split(pop.gradient(flow.states))[0][:, 0]  # (T, W)
+        spread.append(np.ptp(w[:, 0, 1:], axis=1).max() / np.abs(w[-1, 0]).max())
+        others.append(np.abs(w[:, 1:]).max() + np.abs(beta[:, 1:]).max())
+        signs.append((velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all())
+        for found, n in ((delta, order), (wrong, order - 1)):
+            found.append(np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max())
+    return {
+        "thm3.1/spread": max(spread),
+        "thm3.1/others": max(others),
+        "thm3.1/signs": all(signs),
+        "thm3.1/delta": max(delta),
+        "thm3.1/delta_wrong": min(wrong),
+    }
 
 
 def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Values:
@@ -73,28 +75,30 @@ def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Value
     worst, clocks = {True: 0.0, False: 0.0}, []
     for order in orders:
         pop, flow = run(order, eps, gamma=0.3)
-        truth = np.stack(alpha_beta(pop, flow.states), -1)  # (T, 2)
-        half = truth[-1, 0] / 2
-        reached = np.interp(half, truth[:, 0], flow.times)
+        truth = np.stack(alpha_beta(pop, flow.states))  # (2, T)
+        half = truth[0, -1] / 2
+        reached = np.interp(half, truth[0], flow.times)
         for printed in worst:
-            y = _ode(pop, eps, flow.times[-1], printed, t_eval=flow.times, **ACCURATE).y.T
-            worst[printed] = max(worst[printed], float(np.abs(y - truth).max() / truth.max()))
-        passing = _ode(pop, eps, 3 * reached, True, events=lambda _, y, half=half: y[0] - half, **ACCURATE)
-        clocks.append(float(reached / passing.t_events[0][0]))
+            y = solved_ode(pop, eps, flow.times[-1], printed, t_eval=flow.times).y
+            worst[printed] = max(worst[printed], np.abs(y - truth).max() / truth.max())
+        passing = solved_ode(pop, eps, 3 * reached, True, events=lambda _, y, half=half: y[0] - half)
+        clocks.append(reached / passing.t_events[0][0])
     return {"ode/printed": worst[True], "ode/half": worst[False], "ode/clock": clocks}
 
 
-def _ode(pop: Population, eps: float, until: float, printed: bool, **options):
-    """Theorem 3.1 c's ODE from ``(0, eps)``, as scipy solves it."""
+def solved_ode(
+    pop: Population, eps: float, until: float, printed: bool, rtol: float = 1e-11, atol: float = 1e-14, **options
+):
+    """Theorem 3.1 c's ODE of ``(alpha, beta)`` from ``(0, eps)``, with Xi as printed or with half of it, as scipy solves it."""
     k, responses = pop.task.order, pop.task.n_responses
     velocity = lambda _, y: closed_forms.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
-    return solve_ivp(velocity, (0, until), [0.0, eps], **options)
+    return solve_ivp(velocity, (0, until), [0.0, eps], "DOP853", rtol=rtol, atol=atol, **options)
 
 
 def ode_path(pop: Population, flow: Flow, eps: float, printed: bool) -> tuple[Array, Array]:
-    """Times and ``(alpha, beta)`` ``(2, T)`` of Theorem 3.1 c's ODE over the span of a flow, with Xi as printed or with half of it."""
+    """Times and ``(alpha, beta)`` ``(2, T)`` of that ODE over the span of a flow."""
     times = np.linspace(0, flow.times[-1], 600)
-    solved = _ode(pop, eps, times[-1], printed, method="DOP853", t_eval=times, rtol=1e-10)
+    solved = solved_ode(pop, eps, times[-1], printed, 1e-10, 1e-6, t_eval=times)
     return solved.t, solved.y
 
 
@@ -111,7 +115,7 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
             alpha, beta = alpha_beta(pop, flow.states)
             part = of_beta * beta**2 / 4
             total = closed_forms.potential(alpha, k + f_of, sign) + part
-            found.append(float(np.abs(total - total[0]).max() / np.abs(part).max()))
+            found.append(np.abs(total - total[0]).max() / np.abs(part).max())
         return found
 
     return {
@@ -131,39 +135,44 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
     """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives; until there the largest
     relative difference of s from ``eps / sqrt(c) tan(pi t / 2T)``, T the limit of the jump's time, and of s from that curve's first tangent, a straight
     line; and from there to a hundred times eps the exponent of ds/dt in s."""
-    measured, off, line, grown = [], [], [], []
+    measured, predicted, off, line, grown = [], [], [], [], []
     for order in orders:
         pop, flow = run(order, eps, periods=1.0)
         alpha, beta = alpha_beta(pop, flow.states)
         s = np.expm1(alpha)
-        i = int(np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps)))))
-        measured.append(float((beta[i] ** 2 - eps**2) / s[i] ** 2))
-        root = math.sqrt(closed_forms.local_coefficient(order))
+        i = np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps))))
+        measured.append((beta[i] ** 2 - eps**2) / s[i] ** 2)
+        predicted.append(closed_forms.local_coefficient(order))
+        root = math.sqrt(predicted[-1])
         angle = np.arctan(root * np.geomspace(0.1, 100, 61))  # where the tangent is 0.1 to 100 times eps
         times = 2 / math.pi * angle * closed_forms.jump_limit(order, R) / eps
         states = gradient_flow(pop.gradient, start(pop, eps), times[-1], times).states
         alpha = alpha_beta(pop, states)[0]
         course = np.expm1(alpha) * root / eps
-        off.append(float(np.abs(course / np.tan(angle) - 1)[:41].max()))
-        line.append(float(np.abs(course / angle - 1)[:41].max()))
+        off.append(np.abs(course / np.tan(angle) - 1)[:41].max())
+        line.append(np.abs(course / angle - 1)[:41].max())
         speed = -alpha_beta(pop, pop.gradient(states))[0] * np.exp(alpha)
-        grown.append(float(np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0]))
-    predicted = [closed_forms.local_coefficient(k) for k in orders]
-    values: Values = {"local/coefficient": measured, "local/predicted": predicted, "local/growth": grown}
-    return values | {"local/tangent": off, "local/line": min(line)}
+        grown.append(np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0])
+    return {
+        "local/coefficient": measured,
+        "local/predicted": predicted,
+        "local/growth": grown,
+        "local/tangent": off,
+        "local/line": min(line),
+    }
 
 
 def looking_away(eps: float = 0.01, order: int = 4) -> Values:
     """Largest of all beta at the end over the start, ``beta_1 = eps``, where the first head begins by looking away from its offset (``away``) or to it
     (``towards``), with ``f(alpha_1)`` twice ``eps^2 / 4``, followed for 40 times the jump's time at even attention."""
-    pop = Population(AssociativeRecall(order, R), order, order)
+    pop = experiment(order=order, n_heads=order)
     lean = 2 * eps / math.sqrt(2 * closed_forms.local_coefficient(order))  # f = c alpha^2 / 4 near 0
     values: Values = {}
     for name, alpha in (("away", -lean), ("towards", lean)):
         theta = start(pop, eps)
         theta[0] = alpha
         end = gradient_flow(pop.gradient, theta, 40 * closed_forms.jump_limit(order, R) / eps).states[-1]
-        values[f"looking/{name}"] = float(np.abs(pop.split(end)[1]).max() / eps)
+        values[f"looking/{name}"] = np.abs(pop.split(end)[1]).max() / eps
     return values
 
 
@@ -174,22 +183,19 @@ def jump_time(pop: Population, eps: float) -> float:
     return gradient_flow(pop.gradient, start(pop, eps), until, events=reached, stop_at=0).first()
 
 
-def time_scale(epsilons: tuple[float, ...], orders: tuple[int, ...] = ORDERS) -> dict[str, Array]:
-    """Jump times ``(orders, epsilons)`` at gamma = 0, |R| = 4, and the limit of eps T in closed form."""
-    pops = [Population(AssociativeRecall(order, R), order, order) for order in orders]
-    return {
-        "times": np.array([[jump_time(pop, eps) for eps in epsilons] for pop in pops]),
-        "limit": np.array([closed_forms.jump_limit(k, R) for k in orders]),
-        "eps": np.array(epsilons),
-    }
+def time_scale(epsilons: tuple[float, ...]) -> dict[str, Array]:
+    """Jump times ``(orders, epsilons)`` at gamma = 0, |R| = 4, and the limit of eps T in closed form ``(orders,)``."""
+    times = [[jump_time(experiment(order=k, n_heads=k), eps) for eps in epsilons] for k in ORDERS]
+    limits = [closed_forms.jump_limit(k, R) for k in ORDERS]
+    return {"times": np.array(times), "limit": np.array(limits), "eps": np.array(epsilons)}
 
 
-def window_time_scale(epsilons: tuple[float, ...], order: int = 4) -> dict[str, Array]:
-    """Time at which the first head becomes active with a window of ``order - 1``, ``(epsilons,)``."""
-    pop = Population(AssociativeRecall(order, R), order - 1, order - 1)
-    active, times = [lambda theta: float(pop.advantage(theta)[0]) - ACTIVE], []
+def window_time_scale(epsilons: tuple[float, ...]) -> dict[str, Array]:
+    """Time at which the first head becomes active with a window of three on order four, ``(epsilons,)``."""
+    pop = experiment(window=HEADS)
+    active, times = [lambda theta: pop.advantage(theta)[0] - ACTIVE], []
     for eps in epsilons:
-        until = 10 * closed_forms.jump_limit(order, R) / eps
+        until = 10 * closed_forms.jump_limit(pop.task.order, R) / eps
         times.append(gradient_flow(pop.gradient, start(pop, eps), until, events=active, stop_at=0).first())
     return {"eps": np.array(epsilons), "times": np.array(times)}
 
@@ -207,44 +213,35 @@ def log_time_velocity(tau: float, y: Array, pop: Population) -> Array:
     return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
 
 
-def late_growth(pop: Population | None = None, decades: float = 300.0) -> dict[str, Array | float]:
-    """The corrected ODE in log time up to ``10^decades``: alpha, beta and ``s = e^alpha - 1`` against log T, the slope of s at the end, and ``1/lambda``.
-    Order 4 at gamma = 0 and |R| = 4 unless another population is given."""
-    pop = Population(AssociativeRecall(4, R), 4, 4) if pop is None else pop
-    k, n_responses, eps = pop.task.order, pop.task.n_responses, 0.1
-    begin = np.log(closed_forms.jump_limit(k, n_responses, pop.kappa) / eps * 1.5)
+def late_growth(pop: Population) -> dict[str, Array | float]:
+    """The corrected ODE in log time up to ``10^300``: alpha, beta and ``s = e^alpha - 1`` against log T, the slope of s at the end, and ``1/lambda``."""
+    k, eps = pop.task.order, 0.1
+    begin = np.log(closed_forms.jump_limit(k, pop.task.n_responses, pop.kappa) / eps * 1.5)
     flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
     first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
-    taus = np.linspace(begin, decades * np.log(10), 400)
+    taus = np.linspace(begin, 300 * np.log(10), 400)
     span = (begin, taus[-1])
-    solved = solve_ivp(log_time_velocity, span, first, "LSODA", taus, args=(pop,), rtol=1e-8, atol=1e-10)
-    s = np.expm1(solved.y[0])
-    return {
-        "log_time": taus,
-        "alpha": solved.y[0],
-        "beta": solved.y[1],
-        "s": s,
-        "slope": float((s[-1] - s[-40]) / (taus[-1] - taus[-40])),
-        "predicted": 1 / closed_forms.late_rate(k, pop.kappa),
-    }
+    alpha, beta = solve_ivp(log_time_velocity, span, first, "LSODA", taus, args=(pop,), rtol=1e-8, atol=1e-10).y
+    s = np.expm1(alpha)
+    slope, predicted = (s[-1] - s[-40]) / (taus[-1] - taus[-40]), 1 / closed_forms.late_rate(k, pop.kappa)
+    return {"log_time": taus, "alpha": alpha, "beta": beta, "s": s, "slope": slope, "predicted": predicted}
 
 
 def growth_exponent(x: Array, y: Array) -> float:
     """``p`` of ``y = a x^p + b`` for rising ``x (N,)``, from how the slope between neighbours changes with x, whatever a and b are."""
     slope, middle = np.diff(y) / np.diff(x), (x[1:] + x[:-1]) / 2
-    return 1 + float(np.polyfit(np.log(middle), np.log(slope), 1)[0])
+    return 1 + np.polyfit(np.log(middle), np.log(slope), 1)[0]
 
 
-def window_exponents(
-    epsilons: tuple[float, ...] = (1e-2, 1e-4, 1e-6, 1e-8), ratios: tuple[float, ...] = (1e2, 1e3, 1e4, 1e5)
-) -> Values:
+def window_exponents() -> Values:
     """With the short window: exponents in ``log(1/eps)`` of the first jump's time, and in the log of the ratio of beta of the second plateau's length.
     Both ranges begin where corrections of order eps, or of one over the ratio, are small."""
+    epsilons, ratios = (1e-2, 1e-4, 1e-6, 1e-8), (1e2, 1e3, 1e4, 1e5)
     times = window_time_scale(epsilons)["times"]
     lengths = plateau_scan(experiment(window=HEADS), ratios)["length"]
     return {
         "window/log_exponent": growth_exponent(-np.log(epsilons), times),
-        "window/plateau_exponent": growth_exponent(np.log(ratios), np.array(lengths)),
+        "window/plateau_exponent": growth_exponent(np.log(ratios), lengths),
     }
 
 
@@ -259,15 +256,15 @@ def time_scale_values(scan: dict, window: dict, late: dict, eps: float = 1e-4) -
     log_eps, half = np.log(scan["eps"]), len(late["s"]) // 2
     alpha, beta, s, tau = (late[name][half:] for name in ("alpha", "beta", "s", "log_time"))
     return {
-        "timescale/exponent": [float(np.polyfit(log_eps[1:], np.log(t[1:]), 1)[0]) for t in scan["times"]],
-        "timescale/limit_ratio": (scan["times"][:, -1] * scan["eps"][-1] / scan["limit"]).tolist(),
+        "timescale/exponent": [np.polyfit(log_eps[1:], np.log(t[1:]), 1)[0] for t in scan["times"]],
+        "timescale/limit_ratio": scan["times"][:, -1] * scan["eps"][-1] / scan["limit"],
         "timescale/limit_others": limits,
         "late/exponent": growth_exponent(tau, s),
-        "late/alpha": float(np.polyfit(np.log(tau), alpha, 1)[0]),
-        "late/beta": float(np.polyfit(np.log(s), np.log(beta), 1)[0]),
+        "late/alpha": np.polyfit(np.log(tau), alpha, 1)[0],
+        "late/beta": np.polyfit(np.log(s), np.log(beta), 1)[0],
         "late/slope": late["slope"],
         "late/ratio": late["slope"] / late["predicted"],
         "late/ratio_others": slopes,
-        "window/exponent": float(np.polyfit(log_eps, np.log(window["times"]), 1)[0]),
-        "window/gain": float(window["times"][-1] / window["times"][0]),
+        "window/exponent": np.polyfit(log_eps, np.log(window["times"]), 1)[0],
+        "window/gain": window["times"][-1] / window["times"][0],
     }

@@ -67,33 +67,28 @@ def late_rate(k: int, kappa: float = 1.0) -> float:
 
 
 def lemma_c2(
-    h: int, alpha: Array, beta: Array, delta: Array, by_score: Array, match: Array, kappa: float, printed: bool
-) -> tuple[float, Array]:
-    """Gradients of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12).
+    alpha: Array, beta: Array, delta: Array, by_score: Array, match: Array, kappa: float, printed: bool
+) -> tuple[Array, Array]:
+    """Gradients of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1``, each ``(K,)`` (equations 11, 12).
 
     Args:
-        h: head, from 0.
-        alpha, beta, delta: ``(K,)``.
         by_score: ``(n!,)`` derivative of the loss in the scores.
         match: ``(n!, K, W)``.
-        kappa: ``1 + gamma``.
         printed: equation 12's prefactor ``e^{alpha + delta}`` for every i; otherwise ``e^alpha`` for i = h and 1 for the others (equation 6).
 
     Returns:
-        d loss / d beta_h and d loss / d w^h ``(W,)``.
+        d loss / d beta ``(K,)`` and d loss / d w ``(K, W)``.
     """
-    width = match.shape[2]
-    total = np.exp(alpha[h]) + width - 1
-    lead = np.expm1(alpha[h]) / total
-    sums = by_score @ match[:, h]  # (W,): Delta_{h, i}
-    prefactor = np.ones(width)
-    prefactor[h] = np.exp(alpha[h])
+    heads, width = match.shape[1:]
+    total = np.exp(alpha) + width - 1
+    lead = np.expm1(alpha) / total
+    sums = np.einsum("t,thi->hi", by_score, match)  # Delta_{h, i}
+    own = np.diagonal(sums)
+    prefactor = np.where(np.eye(heads, width, dtype=bool), np.exp(alpha)[:, None], 1.0)
     if printed:
-        prefactor[:] = np.exp(alpha[h] + delta[h])
-    return (
-        float(2 * beta[h] * lead * kappa * sums[h]),
-        kappa * beta[h] ** 2 * prefactor / total * (sums - lead * sums[h]),
-    )
+        prefactor = np.exp(alpha + delta)[:, None]
+    by_w = (kappa * beta**2 / total)[:, None] * prefactor * (sums - (lead * own)[:, None])
+    return 2 * beta * lead * kappa * own, by_w
 
 
 def cross_entropy_speed(orderings: int, n_responses: int) -> float:
@@ -123,10 +118,9 @@ def chained_times(
         carried: heads go on from where the jumps before have left them; otherwise each jump starts from ``w = 0`` and its initial beta.
     """
     w, square = np.zeros((len(betas), order)), np.square(betas)  # (K, k), (K,)
-    times: list[float] = []
+    waits: list[float] = []
     for m in range(len(betas)):
         left, force = order - m, pull(order - m, n_responses, loss)
-        waits = []
         for h in range(m, len(betas)):
             towards = np.zeros(order)  # -D / |D|
             towards[m:] = -1 / (left - 1)
@@ -140,8 +134,7 @@ def chained_times(
             if h == m:
                 waits.append((math.pi / 2 - phase) / speed)
             elif carried:
-                later = math.sqrt(kept / 2) * math.tan(phase + speed * waits[0])
+                later = math.sqrt(kept / 2) * math.tan(phase + speed * waits[m])
                 w[h] += (later - y) * towards
                 square[h] = kept + 2 * later**2
-        times.append(waits[0] + (times[-1] if times else 0.0))
-    return np.array(times)
+    return np.cumsum(waits)

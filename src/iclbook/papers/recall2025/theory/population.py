@@ -7,7 +7,6 @@ context are therefore enough. The mean over f is closed for the dot-product loss
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,8 +22,6 @@ _SPACING = 0.25
 _X = np.arange(-3.6, 45.0, _SPACING)
 _LOG_U, _WEIGHT = _X - np.exp(-_X), _SPACING * (1 + np.exp(-_X))
 _U = np.exp(_LOG_U)
-#: Members of an ensemble whose gradients, and whose integrals, are formed at a time; more would not fit the cache.
-_GRADIENTS, _INTEGRALS = 1024, 16
 
 
 @dataclass(frozen=True)
@@ -50,8 +47,6 @@ class Population:
 
     def __post_init__(self) -> None:
         assert 1 <= self.n_heads <= self.window <= self.task.order, "heads <= window <= order"
-        assert self.matrix in ("printed", "lemma"), f"unknown matrix {self.matrix!r}"
-        assert self.loss in ("dp", "ce"), f"unknown loss {self.loss!r}"
 
     @property
     def kappa(self) -> float:
@@ -61,16 +56,8 @@ class Population:
     @cached_property
     def match(self) -> Array:
         """``1{q_{n-h} = pi_{t, n-i}}``, ``(n!, K, W)``; the query is the first permutation."""
-        perms = self.task.permutations
-        query = perms[0]
-        tokens = perms[:, ::-1][:, : self.window]  # (n!, W): offsets 1 .. W
-        wanted = query[::-1][: self.n_heads]  # (K,): x_{l-h}
-        return (tokens[:, None, :] == wanted[None, :, None]).astype(float)
-
-    @cached_property
-    def flat_match(self) -> Array:
-        """``match`` as a matrix ``(n!, K W)``."""
-        return self.match.reshape(len(self.match), -1)
+        back = self.task.permutations[:, ::-1]  # (n!, n): offsets 1 .. n
+        return (back[:, None, : self.window] == back[0, : self.n_heads, None]).astype(float)
 
     @property
     def size(self) -> int:
@@ -88,17 +75,17 @@ class Population:
 
     def attention(self, theta: Array) -> Array:
         """First-layer attention ``(..., K, W)``."""
-        a = self._attention(self._columns(theta)[0])
+        a = self._attention(self._parts(_columns(theta))[0])
         return _rows(a.reshape(-1, *a.shape[2:]), theta).reshape(*theta.shape[:-1], *a.shape[:2])
 
     def weights(self, theta: Array) -> Array:
         """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one."""
-        w, beta = self._columns(theta)
+        w, beta = self._parts(_columns(theta))
         return _rows(self._weights(self._attention(w), beta), theta)
 
     def advantage(self, theta: Array) -> Array:
         """``gamma_h = kappa beta_h^2 (a_hh - mean of the other a_hi)``, ``(..., K)``: equation 13 for any w."""
-        w, beta = self._columns(theta)
+        w, beta = self._parts(_columns(theta))
         heads = np.arange(self.n_heads)
         own = self._attention(w)[heads, heads]
         others = (1 - own) / (self.window - 1) if self.window > 1 else 0.0
@@ -106,12 +93,14 @@ class Population:
 
     def value(self, theta: Array) -> Array:
         """Population loss ``(...)``."""
-        w, beta = self._columns(theta)
+        w, beta = self._parts(_columns(theta))
         return self._value(self._weights(self._attention(w), beta)).reshape(theta.shape[:-1])
 
     def gradient(self, theta: Array) -> Array:
         """Its gradient ``(..., size)``."""
-        return _rows(_some_at_a_time(self._gradient, _columns(theta), _GRADIENTS), theta)
+        w, beta = self._parts(_columns(theta))
+        a = self._attention(w)
+        return _rows(self._pull_back(a, beta, self._score_gradient(self._weights(a, beta))), theta)
 
     def counted_gradient(self, theta: Array, share: Array) -> tuple[Array, Array]:
         """Gradient ``(..., size)`` and dot-product loss ``(...)`` of a batch of random sequences.
@@ -120,7 +109,7 @@ class Population:
         response itself has share 1, whatever is given.
         """
         assert self.loss == "dp", "cross-entropy is not linear in the share"
-        w, beta = self._columns(theta)
+        w, beta = self._parts(_columns(theta))
         a, share = self._attention(w), _columns(share).copy()
         share[0] = 1
         s = self._weights(a, beta)
@@ -128,20 +117,10 @@ class Population:
         gradient = self._pull_back(a, beta, s * (right - share))
         return _rows(gradient, theta), (1 - right).reshape(theta.shape[:-1])
 
-    def _columns(self, theta: Array) -> tuple[Array, Array]:
-        """``w (K, W, M)`` and ``beta (K, M)`` of M members ``(..., size)``; of a single theta without the last axis."""
-        return self._parts(_columns(theta))
-
     def _parts(self, x: Array) -> tuple[Array, Array]:
-        """The same of ``x (size, M)``."""
+        """``w (K, W, M)`` and ``beta (K, M)`` of M members ``x (size, M)``; of a single theta without the last axis."""
         cut = self.n_heads * self.window
         return x[:cut].reshape(self.n_heads, self.window, *x.shape[1:]), x[cut:]
-
-    def _gradient(self, x: Array) -> Array:
-        """Gradient ``(size, M)`` of the loss at ``x (size, M)``."""
-        w, beta = self._parts(x)
-        a = self._attention(w)
-        return self._pull_back(a, beta, self._score_gradient(self._weights(a, beta)))
 
     def _attention(self, w: Array) -> Array:
         """First-layer attention ``(K, W, M)``."""
@@ -150,11 +129,11 @@ class Population:
     def _weights(self, a: Array, beta: Array) -> Array:
         """Second-layer attention ``(n!, M)``."""
         u = (self.kappa * beta**2)[:, None] * a  # (K, W, M)
-        return _softmax(self.flat_match @ u.reshape(-1, *beta.shape[1:]), 0)
+        return _softmax(self.match.reshape(len(self.match), -1) @ u.reshape(-1, *beta.shape[1:]), 0)
 
     def _pull_back(self, a: Array, beta: Array, by_score: Array) -> Array:
         """Gradient in theta ``(size, M)`` from the gradient in the scores ``(n!, M)`` (Lemma C.1 for the matrix in use)."""
-        by_match = (self.flat_match.T @ by_score).reshape(a.shape)
+        by_match = (self.match.reshape(len(self.match), -1).T @ by_score).reshape(a.shape)
         mean = np.add.reduce(a * by_match, 1)  # (K, M)
         by_w = (self.kappa * beta**2)[:, None] * a * (by_match - mean[:, None])
         return np.concatenate([by_w.reshape(-1, *beta.shape[1:]), 2 * self.kappa * beta * mean])
@@ -163,7 +142,8 @@ class Population:
         """The loss ``(M,)`` of second-layer attention ``(n!, M)``."""
         if self.loss == "dp":
             return (1 - 1 / self.task.n_responses) * (1 - s[0])
-        return _some_at_a_time(self._cross_entropy, s, _INTEGRALS)
+        u, weight, phi, _ = self._laplace(s)
+        return -((np.exp(-u) - phi) * weight).sum(-1)
 
     def _score_gradient(self, s: Array) -> Array:
         """Its gradient in the scores, ``(n!, M)``."""
@@ -172,14 +152,10 @@ class Population:
             by_score = right * s
             by_score[0] -= right
             return by_score
-        by_weight = _some_at_a_time(self._cross_entropy_slope, s, _INTEGRALS)
+        by_weight = self._cross_entropy_slope(s)
         # what all weights share moves no score; without it, less is rounded away where they are nearly alike
         by_weight -= by_weight[-1]
         return s * (by_weight - np.add.reduce(s * by_weight, 0))
-
-    def _cross_entropy(self, s: Array) -> Array:
-        u, weight, phi, _ = self._laplace(s)
-        return -((np.exp(-u) - phi) * weight).sum(-1)
 
     def _cross_entropy_slope(self, s: Array) -> Array:
         u, weight, phi, factor = self._laplace(s)
@@ -217,14 +193,6 @@ def _softmax(scores: Array, axis: int) -> Array:
     return e
 
 
-def _some_at_a_time(f: Callable[[Array], Array], x: Array, count: int) -> Array:
-    """``f(x) (..., M)`` of ``x (n, M)``, for ``count`` members at a time."""
-    if x.ndim == 1 or x.shape[1] <= count:
-        return f(x)
-    parts = range(0, x.shape[1], count)
-    return np.concatenate([f(x[:, i : i + count]) for i in parts], axis=-1)
-
-
 @dataclass(frozen=True)
 class OwnQueries(Population):
     """The simplified model with A2 lifted: head 1 asks with the last token, head h with what head h - 1 attends to from there.
@@ -236,9 +204,8 @@ class OwnQueries(Population):
     @cached_property
     def flat_meetings(self) -> Array:
         """``1{q_{n-j} = pi_{t, n-i}}`` as a matrix ``(n!, n W)``."""
-        tokens = self.task.permutations[:, ::-1]  # (n!, n)
-        same = tokens[:, None, : self.window] == tokens[0][None, :, None]  # (n!, n, W)
-        return same.reshape(len(tokens), -1).astype(float)
+        back = self.task.permutations[:, ::-1]  # (n!, n)
+        return (back[:, None, : self.window] == back[0, :, None]).reshape(len(back), -1).astype(float)
 
     def _queries(self, a: Array) -> Array:
         """Weights ``(K, n, M)`` of the query's tokens, counted from its end, in each head's query, from attention ``(K, W, M)``."""

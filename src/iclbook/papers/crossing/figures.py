@@ -1,4 +1,4 @@
-"""Waits, time scales and rates: their figures, the slider of laws and models, and the product of factors that waits in the page."""
+"""Figures of the crossing: waits, time scales and rates with the slider of laws and models; statistics of descent by layers, kernels and signed pairs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
-from ....draw import numpy_rng
-from ....drawing import style
-from ....sliders import PageModel
-from ....statistics import interval
-from ....training import gradient_flow
-from ..measures.rates import Race
-from ..measures.time_scales import Leads
-from ..measures.waits import LOGARITHMIC
-from ..measures.waits import SIZES as WAIT_SIZES
-from ..theory import product
+from ...drawing import style
+from ...models.kernels import KERNELS
+from ...statistics import interval
+from ..nagy2026.ladder_figures import in_words
+from .measures.descent import OTHERWISE, placements
+from .measures.descent_ladder import Ladder
+from .measures.heads_as_steps import Pairs
+from .measures.rates import Race
+from .measures.waits import SIZES as WAIT_SIZES
+from .measures.waits import Leads
 
 Array = np.ndarray
 NAMES = {
@@ -37,13 +38,6 @@ NAMES = {
     "few": "two heads, plain prompts",
 }
 
-
-#: Model -> p, how many factors must grow together.
-FACTORS = (
-    dict.fromkeys(LOGARITHMIC, 2)
-    | dict.fromkeys(("heads", "linear", "tasks", "trained"), 4)
-    | {"recall": 3, "layer": 8}
-)
 #: p -> its colour, and how waits grow.
 DEGREE_LOOKS = {
     2: (style.PALETTE[0], r"$p = 2$: $\log 1/\epsilon$"),
@@ -61,7 +55,7 @@ def waits(found: Mapping[str, Array]) -> Figure:
     fig, (every, logarithms) = style.figure(2, aspect=0.95)
     drawn = dict.fromkeys(DEGREE_LOOKS, 0)
     for name, sizes_of in WAIT_SIZES.items():
-        p, times = FACTORS[name], found[name]
+        p, times = sizes_of.p, found[name]
         smaller = sizes_of.scale / np.array(sizes_of.scales())
         growth = np.exp(np.log(times / times[:, :1]).mean(0))
         colour, law = DEGREE_LOOKS[p]
@@ -129,21 +123,20 @@ def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: fl
     return fig
 
 
-MARKS = {
-    "values": ("values and outputs ten times faster", "o", style.PALETTE[0], -0.22),
-    "routing": ("queries and keys ten times faster", "s", style.PALETTE[3], 0.16),
-}
+#: Ratios of both panels of :func:`rates`, and how they are marked.
+MARKS = (
+    (("values_plain", "uniform"), "values and outputs ten times faster", "o", style.PALETTE[0], -0.22),
+    (("routing_plain", "routing_uniform"), "queries and keys ten times faster", "s", style.PALETTE[3], 0.16),
+)
 
 
 def rates(found: Mapping[str, Race]) -> Figure:
     """Ratios of steps with 95 % intervals over seeds. Left: both arms at the plain base rate, over the plain rate; the best uniform rate is a diamond.
     Right: each at its best base rate, over the best uniform rate, which is the dotted line."""
     fig, (left, right) = style.figure(2, aspect=1.05, sharey=True)
-    for row, of in enumerate(found.values()):
-        logs = of.logs()
-        for arm, (label, marker, colour, shift) in MARKS.items():
-            right_of = logs["uniform" if arm == "values" else "routing_uniform"]
-            for ax, values in ((left, logs[f"{arm}_plain"]), (right, right_of)):
+    for row, logs in enumerate(found.values()):
+        for (left_of, right_of), label, marker, colour, shift in MARKS:
+            for ax, values in ((left, logs[left_of]), (right, logs[right_of])):
                 mean, low, high = np.exp(interval(values))
                 ax.plot(np.exp(values), np.full(len(values), row + shift + 0.14), "|", color=colour, ms=5, alpha=0.5)
                 ax.plot([low, high], [row + shift] * 2, color=colour, lw=2)
@@ -175,20 +168,25 @@ ACROSS = ("heads", "chain", "known")
 def law_on(
     law: str, model: str, waits: Mapping[str, Array], leads: Mapping[str, Leads], races: Mapping[str, Race]
 ) -> Figure:
-    """A law on a model: waits against size, leads of attention, or steps saved by quicker matrices; every draw or seed is shown.
-
-    Args:
-        law, model: of :data:`LAWS` and :data:`ACROSS`.
-        waits: ``(draws, 4)`` at the sizes of :data:`WAIT_SIZES`.
-        leads, races: as their measures give them.
-    """
+    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved by quicker matrices; every draw or seed
+    is shown."""
     fig, ax = style.figure(aspect=0.45)
     if law == "wait":
         _wait(ax, model, waits[model])
     elif law == "lead":
-        _lead(ax, leads[model])
+        rows = {"equal rates": leads[model].equal, "queries and keys\nten times faster": leads[model].quicker}
+        _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
+        _sides(ax, "attention first", "values first")
     else:
-        _rates(ax, races[model])
+        logs = races[model]
+        rows = {
+            "values and outputs\nten times faster": logs["values_plain"],
+            "queries and keys\nten times faster": logs["routing_plain"],
+            "best rate for all": logs["uniform_plain"],
+        }
+        _strips(ax, rows, "steps, over steps at the plain rate", [0.03, 0.1, 0.3, 1])
+        ax.set_xlim(right=2)
+        _sides(ax, "faster", "slower")
     ax.set_title(f"{NAMES[model]}: {LAWS[law]}")
     return fig
 
@@ -200,31 +198,13 @@ def _wait(ax: Axes, model: str, times: Array) -> None:
     for row, values in enumerate(grown):
         ax.plot(over, values, "o-", lw=0.8, color=style.PALETTE[0], label=None if row else "each draw of prompts")
     x, last = np.geomspace(1, over[-1], 50), grown[:, -2:].mean(0)
-    logarithmic = FACTORS[model] == 2
+    logarithmic = sizes.p == 2
     scale = "linear" if logarithmic else "log"
     tenth = (last[1] - last[0]) / np.log(sizes.factor)
-    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (FACTORS[model] - 2)
+    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (sizes.p - 2)
     ax.plot(x, law, color=style.INK, ls=":", label=f"predicted: {'a logarithm' if logarithmic else 'a square'}")
     ax.set(xscale="log", yscale=scale, xlabel="start: times smaller", ylabel="wait: times longer")
     ax.legend(loc="upper left", fontsize=9)
-
-
-def _lead(ax: Axes, of: Leads) -> None:
-    rows = {"equal rates": of.equal, "queries and keys\nten times faster": of.quicker}
-    _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
-    _sides(ax, "attention first", "values first")
-
-
-def _rates(ax: Axes, of: Race) -> None:
-    logs = of.logs()
-    rows = {
-        "values and outputs\nten times faster": logs["values_plain"],
-        "queries and keys\nten times faster": logs["routing_plain"],
-        "best rate for all": logs["uniform_plain"],
-    }
-    _strips(ax, rows, "steps, over steps at the plain rate", [0.03, 0.1, 0.3, 1])
-    ax.set_xlim(right=2)
-    _sides(ax, "faster", "slower")
 
 
 def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[float]) -> None:
@@ -240,56 +220,131 @@ def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[floa
     ax.legend(loc="lower left", fontsize=9)  # in the room under the last row
 
 
-# -- in the page
+# -- steps of descent ------------------------------------------------------------------------------------------------------
 
-#: Numbers of factors, sizes of the start that a reader may choose, and what stands there at first.
-DEGREES, PAGE_SIZES = (2, 3, 4, 8), (0.01, 0.3)
-BEGIN = {"degree": 3, "size": 0.05, "from": "equal", "kept": {"degree": 3, "size": 0.2, "from": "equal"}}
-#: The wait ends when this share of the loss is left.
-LEFT = 0.5
+STATISTICS = {"slope": "slope", "r2": "$r^2$", "signs": "signs", "reduction": "error", "rate": "rate"}
+KINDS = {
+    "sharpening": "sharpening smoother",
+    "averaging": "mean of noisy answers",
+    "mean": "walk to the context's mean",
+    "strides": "walk to the right answer",
+    "jump": "jump to the right answer",
+    "reordered": "layers reordered",
+    "others": "answers to other prompts",
+}
+#: Area under the ROC curve from which on a statistic tells two kinds apart.
+USEFUL = 0.9
 
 
-def directions() -> dict[str, dict[str, np.ndarray]]:
-    """Starts at size one, by kind and degree: all factors equal, and each its own."""
-    rng = numpy_rng(0)
-    own = {str(p): rng.uniform(0.5, 1.5, p) for p in DEGREES}
-    return {"equal": {str(p): np.ones(p) for p in DEGREES}, "own": own}
+def areas(by: Mapping[str, Mapping[str, Array]]) -> Figure:
+    """Area under the ROC curve of every statistic against every kind of stack that does not descend, and the least of each; coloured
+    below :data:`USEFUL`, darker where a coin does better."""
+    table = np.array([[placements(by[s]["descend"], by[s][kind]).mean() for s in STATISTICS] for kind in OTHERWISE])
+    table = np.vstack([table, table.min(0)])
+    fig, ax = style.figure(aspect=0.55)
+    tones = ListedColormap([*style.DIVERGING([0.72, 0.6]), style.GROUND])
+    ax.imshow(table, cmap=tones, norm=BoundaryNorm([0, 0.5, USEFUL, 1.01], 3), aspect="auto")
+    ax.axhline(len(OTHERWISE) - 0.5, color=style.INK, lw=1.6)
+    for (i, j), value in np.ndenumerate(table):
+        weight = "bold" if i == len(OTHERWISE) else "normal"
+        ax.text(j, i, f"{value:.2f}", ha="center", va="center", weight=weight)
+    ax.set_xticks(range(len(STATISTICS)), list(STATISTICS.values()))
+    ax.set_yticks(range(len(table)), [*(textwrap.fill(KINDS[kind], 14) for kind in OTHERWISE), "the worst"])
+    ax.tick_params(length=0, labeltop=True, labelbottom=False)
+    ax.grid(False)
+    return fig
 
 
-def waiting_time() -> PageModel:
-    """Loss against time for a start of any size, and how the wait grows, beside what the degree predicts."""
-    starts = directions()
-    laws = {kind: {p: product.constant(u) for p, u in by_degree.items()} for kind, by_degree in starts.items()}
-    data = {"degrees": DEGREES, "sizes": PAGE_SIZES, "left": LEFT, "starts": starts, "laws": laws, "begin": BEGIN}
+HEADS = {"h1": "one head", "h2": "two heads", "linear": "linear attention"}
 
-    def still() -> Figure:
-        fig, (left, right) = style.figure(2, height=2.9)
-        for at, dashes in ((BEGIN["kept"], "--"), (BEGIN, "-")):
-            start = np.full(at["degree"], at["size"])
-            wait = product.wait(start, LEFT)
-            times = np.geomspace(0.1, 20 * wait, 300)
-            states = gradient_flow(product.gradient, start, times[-1], times).states
-            label = f"start of size {at['size']:g}"
-            left.plot(times, product.loss(states), dashes, color=style.INK, label=label)
-            left.axvline(wait, color=style.INK, ls=":", lw=1)
-            right.plot(1 / at["size"], wait, "o", color=style.INK, mfc="none" if dashes == "--" else None)
-        sizes = np.geomspace(*PAGE_SIZES, 40)
-        for p, colour in zip(DEGREES, style.PALETTE, strict=False):
-            waits = [product.wait(np.full(p, size), LEFT) for size in sizes]
-            right.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
-            law = np.log(1 / sizes) if p == 2 else sizes ** (2.0 - p)
-            right.plot(1 / sizes, law / law[0] * waits[0], ":", color=style.INK, lw=1)
-        left.set(xscale="log", xlabel="time", ylabel="loss")
-        right.set(xscale="log", yscale="log", xlabel=r"$1/\epsilon$", ylabel="wait until half is left")
-        left.legend(fontsize=8, loc="center left")
-        right.legend(fontsize=8)
-        return fig
 
-    alt = "Left: loss of three factors against time; from a quarter of the size the plateau is several times as long. Right: waits of two, three, four and eight factors against one over the size, a logarithm and powers one, two and six."
-    title = "A product of small factors waits: choose how many, and how small"
-    description = (
-        "The smaller the start and the more factors, the longer the wait. Gradient flow of the loss (1 − x₁x₂⋯xₚ)²/2 from factors of size ε. The plateau ends at the vertical line, when half of the loss is gone. "
-        "Dotted: the predicted growth, log(1/ε) for two factors and the power p − 2 of 1/ε for more. "
-        "Try: keep a curve, then halve the size."
-    )
-    return PageModel("waiting_time", data, still, alt, title, description)
+def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
+    """What the best step with each kernel leaves unexplained of trained heads, one mark a run; models are named at their best kernel."""
+    fig, ax = style.figure(aspect=0.62)
+    names = [*KERNELS, "centred"]
+    for i, (group, label) in enumerate(HEADS.items()):
+        look = {"ls": "", "marker": "osD"[i], "color": style.PALETTE[(0, 3, 2)[i]], "label": label}
+        rows = np.arange(len(names)) + 0.22 * (i - 1)
+        for run in range(len(found[group]["linear"])):
+            ax.plot([found[group][k][run] for k in names], rows, **look)
+        best = names.index(min(names, key=lambda kernel: found[group][kernel].mean()))
+        below = group == "linear"
+        at = found[group][names[best]].min(), rows[best] + (0.15 if below else -0.15)
+        ax.text(*at, label, color=look["color"], va="top" if below else "bottom")
+    ax.axvline(0.01, color=style.INK, ls=":")
+    ax.text(0.0105, len(names) - 0.5, "one per cent", va="bottom", fontsize=9)
+    ax.set_yticks(range(len(names)), [*KERNELS, "linear,\ncentred"])
+    ax.set(xscale="log", xlabel="share left unexplained", ylim=(len(names) - 0.4, -0.8))
+    return fig
+
+
+#: Rows of :func:`signed_pairs`.
+PLACES = {
+    "embedded": "four heads,\nembedding",
+    "linear": "four linear\nheads",
+    "wide": "two heads,\n10 covariates",
+    "short": "two heads,\n10 examples",
+    "descent": "two heads,\nplain descent",
+    "affine": "two heads,\nlabels $a + \\beta x$",
+}
+
+
+def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
+    """One dot a run: how far the heads' outputs are from cancelling, and what a debiased step leaves of the answers over what the plain one leaves."""
+    fig, (sums, shares) = style.figure(2, aspect=0.95, sharey=True)
+    for row, name in enumerate(PLACES):
+        of = found[name]
+        shift = row + np.linspace(-0.25, 0.25, len(of.sums))
+        kinds = {"softmax, both signs": (of.both, 0), "softmax, one sign": (~of.both, 6)}
+        if name == "linear":
+            kinds = {"linear": (np.full(len(of.sums), True), 3)}
+        for label, (runs, colour) in kinds.items():
+            for ax, values in ((sums, of.sums), (shares, 1 - of.taken)):
+                ax.plot(values[runs], shift[runs], "o", color=style.PALETTE[colour], ms=4, label=label)
+    sums.axvline(0.05, color=style.INK, ls=":")
+    sums.text(0.045, -0.45, "cancel", ha="right", fontsize=9)
+    shares.axvline(1, color=style.INK, ls=":")
+    shares.text(0.95, -0.45, "debiased", ha="right", fontsize=9)
+    shares.text(1.05, -0.45, "plain", fontsize=9)
+    sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$", title="do the outputs cancel?")
+    shares.set(xscale="log", xlabel="error of debiased step over plain", title="which step fits better?")
+    style.log_ticks(shares, "x", [0.1, 0.2, 0.5, 1, 2, 5])
+    sums.set_yticks(range(len(PLACES)), list(PLACES.values()))
+    sums.set_ylim(len(PLACES) - 0.5, -0.75)
+    handles, labels = sums.get_legend_handles_labels()
+    shown = dict(zip(labels, handles, strict=True))
+    fig.legend(shown.values(), shown, loc="outside upper center", ncols=3)
+    return fig
+
+
+def ladder(found: Ladder) -> Figure:
+    """Share of descending stacks among the nearest: quartiles (bar) and median (line) of fresh stacks of each kind, all depths together; models as discs, twins open."""
+    known = {"stacks that descend": [judge.yes for judge in found.judges.values()]}
+    known |= {label: [judge.no[kind] for judge in found.judges.values()] for kind, label in KINDS.items()}
+    fig, ax = style.figure(height=4.5)
+    for row, every in enumerate(known.values()):
+        low, middle, high = np.quantile(np.concatenate(every), (0.25, 0.5, 0.75))
+        colour = style.COLOURS["measured"] if row == 0 else style.COLOURS["dummy"]
+        ax.plot([low, high], [row, row], color=colour, lw=9, alpha=0.45, solid_capstyle="butt")
+        ax.plot([middle, middle], [row - 0.28, row + 0.28], color=colour, lw=2.4)
+    look = {"ls": "", "marker": "o", "ms": 5, "color": style.PALETTE[3]}
+    for i, (name, said) in enumerate(found.ladder.items()):
+        row = len(known) + i
+        ax.plot(said, row - 0.15 + _apart(said), **look, label=None if i else "language model")
+        if name in found.twins:
+            alone = found.twins[name]
+            ax.plot(
+                alone, row + 0.2 + _apart(alone), **look, mfc="none", label=None if i else "copy without regression"
+            )
+    ax.axhline(len(known) - 0.5, color=style.INK, lw=0.9)
+    ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
+    ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)], fontsize=8)
+    ax.set(xlim=(-0.03, 1.03), xlabel="share of the 25 nearest stacks that descend")
+    ax.invert_yaxis()
+    fig.legend(loc="outside upper center", ncols=2)
+    return fig
+
+
+def _apart(said: list[float]) -> np.ndarray:
+    """Small shifts, so that equal scores do not hide one another."""
+    return 0.11 * (np.arange(len(said)) - (len(said) - 1) / 2)
