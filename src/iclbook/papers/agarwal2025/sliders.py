@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from ...drawing import style
 from ...models.single_head import SingleHead
@@ -51,40 +50,31 @@ def races(settings: tuple[tuple[float, float], ...]) -> tuple[Race, ...]:
 
 
 def losses(sequences: Sequence[Data], rates: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Mean losses ``(R, STEPS)`` before each step of runs on sequences of one length, each at its rate of routing and its rate of values."""
+    """Mean losses ``(R, STEPS)`` before each step of runs on causal sequences of one length, each at its rate of routing and its rate of values. The gradients are
+    those of :func:`.closed_forms.causal_step`, of all runs at once."""
     x, target = torch.stack([own.train.x for own in sequences]), torch.stack([own.target for own in sequences])
     model = SingleHead()
     model.initialise(generator(SEED, INIT), INIT_SCALE)
-    weights = [getattr(model, name).detach().repeat(len(x), 1, 1) for name in MATRICES]
+    W_Q, W_K, W_V, W_O = (getattr(model, name).detach().repeat(len(x), 1, 1) for name in MATRICES)
     routing, values = torch.tensor(rates).T[..., None, None]
-    by_matrix = routing, routing, values, routing
+    n, scale = x.shape[1], 1 / math.sqrt(model.d_k)
+    future = torch.full((n, n), -torch.inf).triu(1)
     found = []
     for _ in range(STEPS):
-        loss, slopes = mean_step(x, target, *weights)
-        found.append(loss)
-        weights = [w - rate * d for w, rate, d in zip(weights, by_matrix, slopes, strict=True)]
+        q, k, v = x @ W_Q.mT * scale, x @ W_K.mT, x @ W_V.mT
+        brings = v @ W_O.mT  # what each key adds to the logits of a query
+        alpha = torch.baddbmm(future, q, k.mT).softmax(-1)  # (R, n, n)
+        # products with few columns are slow, so all are taken as their transposes, of few rows
+        logits = (brings.mT @ alpha.mT).mT
+        logs = logits.log_softmax(-1)
+        found.append(-(logs * target).sum((1, 2)) / n)
+        error = (logs.exp() - target) / n  # equation 13
+        # b_ij = error_i . brings_j and E b = error_i . logits_i: equation 23
+        ds = torch.baddbmm((error * logits).sum(-1, keepdim=True), error, brings.mT, beta=-1).mul_(alpha)
+        dq, dk, used = k.mT @ ds.mT, q.mT @ ds, error.mT @ alpha  # (R, ., n) each
+        W_Q, W_K = W_Q - routing * (dq @ x * scale), W_K - routing * (dk @ x)
+        W_V, W_O = W_V - values * (W_O.mT @ (used @ x)), W_O - routing * (used @ v)
     return torch.stack(found, 1).double().numpy()
-
-
-def mean_step(
-    x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Mean loss ``(R,)`` and its gradients for runs of short causal sequences ``x (R, T, d_x)`` with one-hot targets ``(R, T, C)``, as :func:`.closed_forms.causal_step` has
-    them of one long sequence."""
-    T, scale = x.shape[1], 1 / math.sqrt(W_Q.shape[1])
-    q, k, v = x @ W_Q.mT * scale, x @ W_K.mT, x @ W_V.mT
-    brings = v @ W_O.mT  # what each key adds to the logits of a query
-    future = torch.full((T, T), -torch.inf).triu(1)
-    alpha = torch.baddbmm(future, q, k.mT).softmax(-1)  # (R, T, T)
-    # products with few columns are slow, so all are taken as their transposes, of few rows
-    logits = (brings.mT @ alpha.mT).mT
-    logs = logits.log_softmax(-1)
-    error = (logs.exp() - target) / T  # equation 13
-    # b_ij = error_i . brings_j and E b = error_i . logits_i: equation 23
-    ds = torch.baddbmm((error * logits).sum(-1, keepdim=True), error, brings.mT, beta=-1).mul_(alpha)
-    dq, dk, used = k.mT @ ds.mT, q.mT @ ds, error.mT @ alpha  # (R, ., T) each
-    slopes = dq @ x * scale, dk @ x, W_O.mT @ (used @ x), used @ v
-    return -(logs * target).sum((1, 2)) / T, slopes
 
 
 def plot_race(race: Race, ratio: float, stay: float) -> Figure:
