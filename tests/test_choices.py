@@ -11,8 +11,8 @@ import torch
 from scipy import stats
 
 from iclbook import random
-from iclbook.tasks.hmm_filtering import BijectionElimination, HmmFiltering
 from iclbook.tasks.sticky_chain import StickyChain
+from iclbook.tasks.wind_tunnel import BijectionElimination, HmmFiltering
 from iclbook.training import Stream
 
 #: A right generator fails one test in so many.

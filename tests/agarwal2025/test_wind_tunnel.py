@@ -13,7 +13,7 @@ from iclbook import random
 from iclbook.models.sequence import CausalTransformer, Lstm, lstm_scan, selective_scan
 from iclbook.papers.agarwal2025 import runs
 from iclbook.papers.agarwal2025.runs import probe, soft_cross_entropy
-from iclbook.tasks.hmm_filtering import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
+from iclbook.tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 
 HMM, BIJECTION = HmmFiltering(3, 2, 4), BijectionElimination(4, 4)
 

@@ -14,8 +14,8 @@ from ...models.sequence import CausalTransformer, Lstm, PrefixMlp, SelectiveSsm,
 from ...models.single_head import SingleHead
 from ...project import check_profile
 from ...tasks import Batch
-from ...tasks.hmm_filtering import BijectionElimination, HmmFiltering
 from ...tasks.sticky_chain import StickyChain
+from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering
 from ...training import Adam, FullBatch, Group, Run, Sgd
 from ...training.computation import Computation
 from ...training.study import Study

@@ -17,7 +17,7 @@ from ...models.sequence import shown
 from ...numbers import number
 from ...statistics import Estimate, ratio_error
 from ...store import Results
-from ...tasks.hmm_filtering import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
+from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
 from .figure_9 import frame_values, way_left
 from .runs import probe, probe_numbers
