@@ -14,16 +14,16 @@ __all__ = ["results", "studies", "train"]
 def studies(profile: str) -> dict[str, Study | Computation]:
     """All studies of the crossing at a profile, by name."""
     trained = heads_as_steps.pair_studies(profile) | rates.rate_studies(profile)
-    # name -> what computes it, groups, draws at the paper profile, accuracy in that of the integrator; in all but the first a model may rest
+    # name -> what computes it, groups, draws at the paper profile, how far two machines may lie apart; in all but the first a model may rest
     rows = {
-        "waits": (waits.departures, tuple(waits.SIZES), 4, 10),
-        "leads": (waits.leads, tuple(waits.LEAD_SIZES), 400, 100),  # small differences of two times
-        "second_jump": (waits.second_plateaus, ("trained",), 24, 100),
-        "sgd_waits": (waits.sgd_waits, (waits.SGD_GROUPS[profile],), 8, 50_000),  # rounding grows with the noise
+        "waits": (waits.departures, tuple(waits.SIZES), 4, 10 * waits.ACCURACY),
+        "leads": (waits.leads, tuple(waits.LEAD_SIZES), 400, 100 * waits.ACCURACY),  # small differences of two times
+        "second_jump": (waits.second_plateaus, ("trained",), 24, 100 * waits.ACCURACY),
+        "sgd_waits": (waits.sgd_waits, (waits.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
     }
     for name, (compute, groups, draws, within) in rows.items():
         count, resting = draws if profile == "paper" else 2, () if name == "waits" else groups
-        trained[name] = Computation("crossing", name, compute, groups, FIRST, count, within * waits.ACCURACY, resting)
+        trained[name] = Computation("crossing", name, compute, groups, FIRST, count, within, resting)
     return trained
 
 

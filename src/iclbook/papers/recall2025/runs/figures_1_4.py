@@ -88,9 +88,11 @@ def staged_share(pop: Population, training: Training, betas: Array) -> dict[str,
     times = first_passage(training.steps.astype(float), advantage, ACTIVE)
     in_order = (np.argsort(times, -1) == np.argsort(-betas)).all(-1) & np.isfinite(times).all(-1)
     staged = (counts == np.arange(1, HEADS + 1)).all(-1)
-    return {
-        name: Estimate.share(int(hits.sum()), len(hits)) for name, hits in (("staged", staged), ("ordered", in_order))
-    }
+    return {name: _share(hits) for name, hits in (("staged", staged), ("ordered", in_order))}
+
+
+def _share(hits: Array) -> Estimate:
+    return Estimate.share(int(hits.sum()), len(hits))
 
 
 def together_share(pop: Population, training: Training) -> Estimate:
@@ -101,8 +103,7 @@ def together_share(pop: Population, training: Training) -> Estimate:
     speed = np.diff(pop.split(training.states)[1], axis=0) / np.diff(steps)[:, None, None]
     rises = np.sort(steps[speed.argmax(0)], -1)  # (S, K)
     nearest = np.abs(np.log(np.maximum(rises, 1))[:, :, None] - np.log(jumps)[:, None]).argmin(-1)
-    hits = (nearest == np.arange(HEADS)).all(-1)
-    return Estimate.share(int(hits.sum()), len(hits))
+    return _share((nearest == np.arange(HEADS)).all(-1))
 
 
 def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
@@ -119,7 +120,7 @@ def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dic
         middle = float(np.sqrt(chosen.low * chosen.high))
         rates = {"rate": middle, "rate_low": chosen.low, "rate_high": chosen.high}
         prefix = "fig1" if window == "order" else f"fig1/{window}"
-        values |= {f"fig1/{window}/settings": len(fitting)}
+        values[f"fig1/{window}/settings"] = len(fitting)
         values |= {f"{prefix}/{name}": rate * (1 - MOMENTUM) for name, rate in rates.items()}
         values |= {f"{prefix}/scale": chosen.scale, f"{prefix}/ratio": chosen.ratio}
         falling = chosen.scale / chosen.ratio ** np.arange(HEADS)
