@@ -53,12 +53,13 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
 
 
 def first_paragraph(document: nodes.document) -> str:
-    """The beginning of the first paragraph of running text, without the signs and indices of formulas; none, the empty string."""
+    """The beginning of the first paragraph of running text, whole sentences if one fits, without the signs and indices of formulas; none, the empty string."""
     for paragraph in document.findall(nodes.paragraph):
-        words = re.sub(r"_(\\?\w+|\{[^}]*\})|[\\${}]", "", paragraph.astext())
+        words = " ".join(re.sub(r"_(\\?\w+|\{[^}]*\})|[\\${}]", "", paragraph.astext()).split())
         inside = isinstance(paragraph.parent, nodes.section | nodes.document)
         if inside and len(words) > 40 and not all(isinstance(c, nodes.emphasis) for c in paragraph.children):
-            return textwrap.shorten(words, LONGEST, placeholder="\u2026")
+            cut = re.match(r".{41,198}(?<!et al)[.?!](?= )", words)
+            return cut[0] if cut and len(words) > LONGEST else textwrap.shorten(words, LONGEST, placeholder="\u2026")
     return ""
 
 
