@@ -191,10 +191,10 @@ def groups_of(results: Results) -> list[str]:
 def read_counts(
     results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
 ) -> dict[int, Heads]:
-    """Softmax heads by their number, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
-    names = (name for name in groups_of(results) if re.fullmatch(rf"{prefix}\d+", name))
-    counts = sorted(int(name.removeprefix(prefix)) for name in names)
-    return {h: read(results.group(f"{prefix}{h}"), scale) for h in counts}
+    """Softmax heads by their number ``n_heads``, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
+    names = [name for name in groups_of(results) if re.fullmatch(rf"{prefix}\d+", name)]
+    n_heads = {name: results[f"{name}/kq"].shape[2] for name in names}  # kq is (T, R, H, D, D)
+    return {n_heads[name]: read(results.group(name), scale) for name in sorted(names, key=n_heads.get)}
 
 
 def with_both_signs(results: Results) -> Results:

@@ -285,12 +285,12 @@ def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
     diagonal entry of KQ and the last of OV, which carry the colour."""
     fig, axes = style.figure(4, width=style.WIDTH, height=2.3, squeeze=False, width_ratios=[1, 1, 1, 1])
     for i, (name, (group, scale)) in enumerate(readings.items()):
-        kq, ov = matrices(group, -1, 0, scale)
+        (kq,), (ov,) = matrices(group, -1, 0, scale)
         says = (
-            rf"KQ, {name}" + "\n" + rf"$\omega$ = {kq[0].diagonal().mean():.2f}",
-            "OV\n" + rf"$\mu$ = {ov[0][-1, -1]:.2f}",
+            rf"KQ, {name}" + "\n" + rf"$\omega$ = {kq.diagonal().mean():.2f}",
+            "OV\n" + rf"$\mu$ = {ov[-1, -1]:.2f}",
         )
-        for ax, matrix, title in zip(axes[0, 2 * i : 2 * i + 2], (kq[0], ov[0]), says, strict=True):
+        for ax, matrix, title in zip(axes[0, 2 * i : 2 * i + 2], (kq, ov), says, strict=True):
             style.heatmap(ax, matrix, title=title)
     return fig
 
