@@ -80,12 +80,17 @@ class DeepAttention(Model):
         attention = []
         for layer in range(self.n_layers):
             inputs = self._normalised(layer, state) if self.layer_norm else state
-            update, weights = self._attend(layer, inputs)
-            attention.append(weights[:, -1])
+            if layer < self.n_layers - 1:
+                update, weights = self._attend(layer, inputs)
+                attention.append(weights[:, -1])
+            else:  # of the last layer only the query's row is read
+                update, weights = self._attend_query(layer, inputs)
+                state = state[:, -1:]
+                attention.append(weights)
             if self.has_scale:
                 update = self.scale[layer] * update
             if masks is not None:
-                update = update * masks[layer]
+                update = update * masks[layer][:, -state.shape[1] :]
             state = state + update
         return self.read @ state[:, -1] + self.read_bias[:, None], attention
 
@@ -107,6 +112,21 @@ class DeepAttention(Model):
         weights = torch.softmax(scores, dim=2)
         mixed = torch.einsum("htsb,hcsb->hctb", weights, v).flatten(0, 1)  # (width, T, B)
         return self._affine(self.output[layer], self.output_bias[layer], mixed), weights
+
+    def _attend_query(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.
+
+        Keys' biases add the same number to all scores of a row and drop out; values' biases are added once, as weights sum to 1.
+        """
+        heads = (self.n_heads, -1)
+        q = (self.query[layer] @ inputs[:, -1] + self.query_bias[layer, :, None]).unflatten(0, heads)  # (H, dh, B)
+        folded = self.key[layer].unflatten(0, heads).transpose(1, 2) @ q  # (H, width, B)
+        scores = (folded[:, :, None] * inputs).sum(1) / math.sqrt(q.shape[1])  # (H, T, B)
+        weights = torch.softmax(scores, dim=1)
+        averaged = (weights[:, None] * inputs).sum(2)  # (H, width, B)
+        mixed = (self.value[layer].unflatten(0, heads) @ averaged).flatten(0, 1)  # (width, B)
+        mixed = mixed + self.value_bias[layer, :, None]
+        return (self.output[layer] @ mixed + self.output_bias[layer, :, None])[:, None], weights
 
     def _masks(self, context: Tensor, query: Tensor) -> Tensor | None:
         """A factor ``(n_layers, width, T, B)`` for the layers' outputs, or None where the tokens carry no dropout rows; the sink is not dropped."""
