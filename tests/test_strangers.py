@@ -35,7 +35,7 @@ def test_a_strangers_text_never_runs(browser, minibook):
     ledger.write_text(yaml.safe_dump(told))
     chapter = minibook / "notebooks/tiny.py"
     hostile_study = {"device": HOSTILE, "date": HOSTILE, "torch": HOSTILE, "numpy": HOSTILE, "source": HOSTILE}
-    text = chapter.read_text().replace('"source": "abc", "device": "a <b>cpu"', f"**{hostile_study!r}")
+    text = chapter.read_text().replace('"abc", 5, "a <b>cpu")', f'"abc", 5, "cpu") | {hostile_study!r}')
     text = text.replace('"name": "line"', f'"name": {HOSTILE!r}')
     text = text.replace('record("tiny/frames", len(stack.children))', f'record("tiny/frames", {HOSTILE!r})')
     text = text.replace('label="rising"', f"label={HOSTILE!r}")

@@ -35,7 +35,7 @@ def test_unequal_factors_wait_as_long_as_their_flow_does(p):
 def test_small_starts_obey_the_law(kind, p):
     direction, sizes = directions()[kind][str(p)], 1e-3 / 2.0 ** np.arange(4)
     waits = np.array([product.wait(size * direction) for size in sizes])
-    law = -np.log(sizes) + product.constant(direction) if p == 2 else product.constant(direction) * sizes ** (2.0 - p)
+    law = np.array([product.law(p, size, direction) for size in sizes])
     assert law == pytest.approx(waits, rel=5e-3)
     assert degrees(waits[None], 2)[0, -1] == pytest.approx(p, abs=0.01)
 

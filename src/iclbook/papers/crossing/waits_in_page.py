@@ -60,6 +60,12 @@ def constant(direction: Array, size: float = 1e-7) -> float:
     return found + np.log(size) if len(direction) == 2 else found * size ** (len(direction) - 2)
 
 
+def law(degree: int, size: float, direction: Array) -> float:
+    """The wait that the degree predicts from ``size * direction``: exact for small sizes."""
+    c = constant(direction)
+    return c - np.log(size) if degree == 2 else c * size ** (2 - degree)
+
+
 #: Numbers of factors, sizes of the start that a reader may choose, and what stands there at first.
 DEGREES, PAGE_SIZES = (2, 3, 4, 8), (0.01, 0.3)
 BEGIN = {"degree": 3, "size": 0.05, "from": "equal", "kept": {"degree": 3, "size": 0.2, "from": "equal"}}
