@@ -31,7 +31,7 @@ class Pretrained:
     """A causal language model of transformers, read as :class:`~.language_model.LanguageModel` is: B prompts of T tokens, width w, L layers, H heads.
 
     Attributes:
-        embed: ``(V, w)``; ``tied`` whether it is the unembedding too.
+        embed: ``(V, w)``.
         about: family, sizes and a digest of the weights, as JSON holds them.
     """
 
@@ -44,11 +44,10 @@ class Pretrained:
         self.width, self.vocabulary = config.hidden_size, config.vocab_size
         self.embed = model.get_input_embeddings().weight
         self._unembed = model.get_output_embeddings().weight
-        self.tied = self._unembed is self.embed
 
-    def lens(self, hidden: Tensor, unembed: Tensor | None = None) -> Tensor:
-        """Logits ``W_U norm(h)`` of any hidden state ``(..., w)``, with another unembedding ``(V, w)`` if one is given."""
-        return nn.functional.linear(self.norm(hidden), self._unembed if unembed is None else unembed)
+    def lens(self, hidden: Tensor) -> Tensor:
+        """Logits ``W_U norm(h)`` of any hidden state ``(..., w)``."""
+        return nn.functional.linear(self.norm(hidden), self._unembed)
 
     def trace(self, tokens: Tensor) -> Trace:
         """Residual stream before the final norm, after every block, and attention, of tokens ``(B, T)``."""
