@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import torch
 
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Group, Run, Trainer
+from iclbook.training import trainer as trainer_module
 
 from .plain_loop import PlainLoop
 from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, STEPS, Case
@@ -30,7 +32,9 @@ class StepByStep(Trainer):
 class Traced(Trainer):
     """The trainer without steps in C, as models that have none are trained: torch traces and compiles the step."""
 
-    FUSED = False
+    def _choose(self, compile: bool | None, compile_from: int | None) -> None:
+        with patch.object(trainer_module, "steps_in_c", lambda *_: None):
+            super()._choose(compile, compile_from)
 
 
 def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:

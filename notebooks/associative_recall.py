@@ -263,10 +263,8 @@ record.verdicts("noA0-timescale", "noA0-law")
 
 # %% mystnb={"image": {"alt": "Left: time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window. Right: s against the logarithm of time, a straight line of slope 1/lambda; the slope 1 of the printed law misses it."}} tags=["hide-input"]
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
-scan, window = (
-    theorem_3_1.time_scale(epsilons),
-    theorem_3_1.window_time_scale(epsilons),
-)
+scan = theorem_3_1.time_scale(epsilons)
+window = theorem_3_1.window_time_scale(epsilons)
 late = theorem_3_1.late_growth(stages.experiment(n_heads=stages.ORDER))
 draw_jump.time_scales(scan, window, late)
 style.show()

@@ -454,10 +454,9 @@ assert np.ptp(speeds) < 0.1 * np.mean(speeds)
 rng = np.random.default_rng(0)
 prompts = descent.draw(rng)
 share = np.linspace(0, 1, descent.LAYERS + 1)
-guess = prompts.answer + 0.03 * rng.standard_normal(
-    len(prompts.answer)
-)  # knows the answer, up to noise
-whispered = guess[:, None] * share  # and reads out equal parts of the way to it
+# Knows the answer, up to noise, and reads out equal parts of the way to it
+noise = 0.03 * rng.standard_normal(len(prompts.answer))
+whispered = (prompts.answer + noise)[:, None] * share
 true = descent.DESCEND["parameters"](prompts, descent.LAYERS, 0.0, rng)
 signs = [alignment(read, prompts.answer).signs for read in (whispered, true)]
 print(

@@ -65,6 +65,10 @@ def test_the_plain_loop_computes_the_trainers_losses_and_gradients(group):
         torch.testing.assert_close(output, grads["output"][r], rtol=1e-10, atol=1e-12)
 
 
+def test_the_traced_contender_takes_no_steps_in_c():
+    assert contenders.trainer(work.Case("traced", 2, RUNS), contenders.Traced)._in_c is None
+
+
 def test_the_page_says_what_the_stored_results_say():
     _, body, _ = page.split(page.PAGE.read_text(encoding="utf-8"))
     assert body == page.rendered(page.stored()), "run: python -m benchmarks --write-page"

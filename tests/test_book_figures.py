@@ -97,9 +97,15 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
 
 def test_a_figure_that_a_page_lacks_is_warned_of(tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(figures.logger, "warning", lambda *told, **where: said.append(told[1]))
-    page(tmp_path, {"a": PICTURE, "abc": {}, "race": {}}, cell(picture()))
-    assert sorted(said) == ["abc", "race"]
+    monkeypatch.setattr(figures.logger, "warning", lambda *words, **where: said.append(words[1]))
+    kept = {
+        "race": {"name": "race", "title": "A race"},
+        "a": PICTURE,
+        "abc": {"title": "Waves"},
+        "b": {"alt": "a wave"},
+    }
+    page(tmp_path, kept, cell(picture()))
+    assert said == ["race", "Waves", "a wave"], "by what readers call them, in the page's order"
 
 
 def test_an_executed_copy_keeps_figures_by_the_names_that_pages_have_for_them():

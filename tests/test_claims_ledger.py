@@ -25,6 +25,12 @@ MALFORMED = {
     "unknown field of a claim": (changed("    paper: 0.13", "    papr: 0.13"), "papr:", "unknown field 'papr'"),
     "unknown field of a part": (changed("because: a sign", "because: a sign\n        note: x"), "note:", "'note'"),
     "unknown top field": (LEDGER + "extra: 1\n", "extra:", "unknown field 'extra'"),
+    "path at the top": (LEDGER + "path: x\n", "path:", "unknown field 'path'"),
+    "reading and readings": (changed(PART, PART + "        reading: a\n        readings: {b: c}\n"), "readings:", "both reading and readings"),
+    "no date": (changed("    paper: 0.13", "    paper: 2024-13-45"), "paper: 2024", "'2024-13-45' is no value"),
+    "late is 1": (changed(PART, PART + "        late: 1\n"), "late: 1", "late is 1"),
+    "printed is 1": (changed(PART, PART + "        printed: 1\n"), "printed: 1", "printed is 1"),
+    "values key with a colon": (changed("  seconds:", '  "a:b":'), '"a:b":', "a:b is 'a:b'"),
     "no because": (changed(PART, PART.replace("        because: a sign\n", "")), "- name: positive", "'because'"),
     "empty because": (changed("because: a sign", "because: ''"), "because: ''", "because is ''"),
     "bad rule": (changed('rule: "> 0"', 'rule: "more than 0"'), 'rule: "more', "not a rule"),
@@ -84,6 +90,25 @@ def test_a_malformed_ledger_names_file_line_and_mend(name, loader, tmp_path, mon
     assert error.value.mend
     if needle is not None:
         assert int(found[1]) == line_of(text, needle), message
+
+
+HINTS = {
+    "a field that only values have": (changed(PART, PART + "        tolerances: none\n"), "Delete it."),
+    "a field of a part": (changed(PART, PART + "        refuse: 1\n"), "Did you mean 'refuses'?"),
+    "path at the top": (LEDGER + "paths: x\n", "Delete it."),
+    "values key with a colon": (changed("  seconds:", '  "a:b":'), "a colon would end the key"),
+    "printed no number": (changed("values:", "printed: {a: x}\nvalues:"), "Write a number or a list of numbers."),
+    "late is 1": (changed(PART, PART + "        late: 1\n"), "Write true"),
+    "no date": (changed("    paper: 0.13", "    paper: 2024-13-45"), "in quotes"),
+}
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_a_hint_can_be_followed(name, tmp_path):
+    text, hint = HINTS[name]
+    with pytest.raises(UserError) as error:
+        load_ledger("demo", make_root(tmp_path / "book", text))
+    assert hint in error.value.mend
 
 
 def test_the_ledger_as_written(tmp_path):

@@ -39,6 +39,12 @@ def test_the_page(root):
     assert r"two heads \| opposite \*signs\*" in row, "a bar or star of the text must not end the cell or turn italic"
 
 
+def test_a_chapter_that_the_contents_do_not_list_is_named(root):
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n  - file: notebooks/demo\n")
+    with pytest.raises(UserError, match=r"List notebooks/other in _toc\.yml"):
+        scoreboard_page.markdown("paper", root)
+
+
 def test_every_word_has_its_own_symbol_and_class():
     assert set(LOOKS) == {*WORDS, *ANSWER_WORDS}
     for words in (WORDS, ANSWER_WORDS):

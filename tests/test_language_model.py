@@ -134,7 +134,14 @@ def test_weights_of_another_checkpoint_are_refused(tmp_path):
     weights = safetensors.load_file(tmp_path / "model.safetensors")
     weights.pop("gpt_neox.layers.1.attention.dense.weight")
     safetensors.save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match="of one checkpoint"):
+    with pytest.raises(UserError, match=r"lack tensor \S*layers\.1\.attention\.dense\.weight"):
+        read_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("family", ["llama", "no-such-type"])
+def test_an_unknown_family_is_refused_by_its_name(tmp_path, family):
+    (tmp_path / "config.json").write_text(f'{{"model_type": "{family}"}}')
+    with pytest.raises(UserError, match=f"model_type '{family}'.*gpt2, gpt_neox, olmo2"):
         read_pretrained(tmp_path)
 
 

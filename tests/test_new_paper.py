@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.book.new import new_paper
+from iclbook.book.new import _after_last, new_paper
 from iclbook.errors import UserError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -46,6 +46,15 @@ def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(book, key, tit
     with pytest.raises(UserError, match=says):
         new_paper(key, title, chapter, book)
     assert {p: p.read_bytes() for p in book.rglob("*") if p.is_file()} == before
+
+
+def test_a_book_without_chapters_says_what_to_enter_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "_toc.yml"
+    path.write_text("root: book/intro\n")
+    with pytest.raises(UserError, match=r"Enter '- file: notebooks/a' by hand"):
+        _after_last(path, "- file: notebooks/", "      - file: notebooks/a\n")
+    path.write_text("root: book/intro\nchapters:\n  - file: notebooks/a\n")
+    assert _after_last(path, "- file: notebooks/", "      - file: notebooks/a\n") == path.read_text()
 
 
 @pytest.mark.full

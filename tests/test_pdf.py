@@ -64,6 +64,12 @@ def test_pages_become_one_document(tmp_path: Path) -> None:
     assert page.find("script", src="../html/_static/mathjax/tex-mml-chtml.js")
 
 
+def test_without_a_browser_nothing_is_looked_for_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="Install chromium and chromium-driver"):
+        pdf.printed(tmp_path / "book.html")
+
+
 def pictures_in(document: pypdf.PdfReader) -> int:
     """Pixel pictures of a PDF; one that stands twice counts once, a mask not at all."""
     objects = (document.get_object(number) for number in range(1, document.trailer["/Size"]))

@@ -84,8 +84,10 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
     process's own by default."""
     around = os.environ if base is None else base
     plain = {k: v for k, v in around.items() if k not in SWITCHES} | MEMORY
-    if machine in (pins := {"pinned": PINNED, "training": TRAINING}):
-        return plain | pins[machine]
+    if machine == "pinned":
+        return plain | PINNED
+    if machine == "training":
+        return plain | TRAINING
     processor, _, threads = machine.partition("-")
     if processor not in PROCESSORS or threads not in ("1", "2"):
         raise UserError(f"unknown machine {machine!r}", f"Choose pinned, training or one of: {', '.join(emulated())}.")

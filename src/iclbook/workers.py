@@ -291,7 +291,9 @@ class Cluster(Processes):
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
         self.client.close()  # tasks that nobody wants any more are told to stop
         super().__exit__(kind, problem, trace)
-        name, package = (kind.__name__, kind.__module__.split(".")[0]) if kind else ("", "")
+        if kind is None:
+            return
+        name, package = kind.__name__, kind.__module__.split(".")[0]
         if package == "distributed" or isinstance(problem, OSError | ImportError) or "CancelledError" in name:
             hint = "Give its workers this code, memory and time; the same command goes on from the checkpoints."
             raise UserError(f"the cluster was lost ({name}: {one_line(problem)[:200]})", hint) from problem

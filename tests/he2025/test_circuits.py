@@ -9,9 +9,9 @@ from he2025.circuits_kit import synthetic
 from iclbook.models import Attention
 from iclbook.papers.he2025 import loss, predictors, true_loss
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settled
-from iclbook.papers.he2025.figure_3 import read_multi_heads
+from iclbook.papers.he2025.figure_3 import UNUSED, USED, read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
-from iclbook.tasks import LinearRegression
+from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import History, Run
 from iclbook.training.study import Group, Study
 
@@ -90,6 +90,17 @@ def test_read_multi_heads_and_transfer(scale):
     # transfer[n, S] = sum over heads of mu_n omega_S
     expected = [[2.0 * 0.2, 2.0 * 0.5 + 0.3 * 0.3, 0.3 * 0.3], [0.1 * 0.2, 0.1 * 0.5 + 3.0 * 0.3, 3.0 * 0.3]]
     np.testing.assert_allclose(heads.transfer, [expected], atol=1e-14)
+
+
+def test_feature_groups_are_those_of_the_tasks_supports():
+    """A head whose omega is 1 on a task's features has mean 1 in the groups that this task uses, and 0 in the other."""
+    supports = MultiTaskRegression().supports
+    omega = np.array([[[float(j in support) for j in range(6)] for support in supports]])
+    heads = read_multi_heads(multi(omega, np.ones((1, 2, 2))), 1.0)
+    for n, groups in enumerate(heads.by_group[0]):
+        assert np.flatnonzero(groups).tolist() == list(USED[n])
+        assert groups[UNUSED[n]] == 0
+        assert groups[list(USED[n])] == pytest.approx(1)
 
 
 # -- measurements -----------------------------------------------------------------------------------------------------

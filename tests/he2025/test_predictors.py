@@ -58,6 +58,8 @@ def test_ridge_error_against_simulation():
         exact, exact_error = predictors.ridge_error(d, L, s2)
         mean, error = squared_error(ridge(s2 * d, batch.x, batch.y, batch.x_q), batch)
         assert abs(mean - exact) < 5 * np.hypot(error, exact_error)
+        more = squared_error(ridge(5 * s2 * d, batch.x, batch.y, batch.x_q), batch)[0]
+        assert more > mean, "s2 d is the best penalty"
 
 
 def test_limiting_ridge_risk():

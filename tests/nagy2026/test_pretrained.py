@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -51,6 +53,15 @@ def test_random_models_do_not_reproduce_a_row(probed, item):
 @pytest.mark.parametrize("item", ["fig2", "fig3", "fig4", "fig6", "fig7", "svd-truncation"])
 def test_a_row_whose_models_are_not_all_there_stays_out_of_reach(probed, item):
     assert judged(pretrained.records(probed), item) == "out of reach"
+
+
+@pytest.mark.parametrize("key", ["gap_last_embedding_tau0.1", "ablated_zero"])
+def test_a_file_of_an_older_probe_is_refused(key, tmp_path):
+    values, arrays = ({key: 0.5}, {}) if key.startswith("gap") else ({}, {key: np.zeros(2)})
+    about = {"model": {"name": "gpt2", "revision": None}, "probe": "truncation", "values": values}
+    np.savez(tmp_path / "old.npz", about=np.array(json.dumps(about)), **arrays)
+    with pytest.raises(UserError, match="written by an older iclbook: probe again"):
+        pretrained.records(tmp_path)
 
 
 def course(reductions: list[float]) -> list[pretrained.Probed]:

@@ -58,8 +58,14 @@ def test_gpt2s_older_tokenizer_files_are_read(tmp_path):
     (tmp_path / "merges.txt").write_text("\n".join(merges) + "\n")
     alphabet = alphabet_of(tmp_path, None, "spaced", len(tokens))
     assert alphabet.digits == tuple(range(14, 24))
-    (tmp_path / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
     from iclbook.errors import UserError
+
+    few = {t: i for i, t in enumerate(tokens[:24])}
+    (tmp_path / "vocab.json").write_text(json.dumps(few))
+    (tmp_path / "merges.txt").write_text("\n".join(merges[:11]) + "\n")
+    with pytest.raises(UserError, match="24 ordinary tokens"):
+        alphabet_of(tmp_path, None, "spaced", len(few))
+    (tmp_path / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
 
     with pytest.raises(UserError, match="git lfs pull"):
         alphabet_of(tmp_path, None, "spaced", len(tokens))

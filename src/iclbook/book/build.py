@@ -56,7 +56,9 @@ def build(
         write_whole(root / pages.HTML / "index.html", _FIRST_PAGE.format(target=f"{listed_pages(root)[0]}.html"))
         if found := pages.problems(root / pages.HTML):
             hint = "Mend the source of that page; pages load nothing from outside and lead nowhere in vain."
-            raise UserError(f"the book was not built: {'; '.join(found)}", hint)
+            for problem in found:
+                say(f"error: {problem}")
+            raise UserError(f"the book was not built: its pages have {len(found)} such errors (see above)", hint)
         pages.seal(root, profile)
     say(f"\nThe book is at {os.path.relpath(root / pages.HTML / 'index.html')}")
     say(scoreboard.counts_line(profile, root))

@@ -54,14 +54,17 @@ def without(notebook: Any) -> Any:
 def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """What an executed copy stores of each figure, by a picture's sha256 (MyST-NB's name of its file), a slider's widget or a model's name."""
     found = {}
-    for output in cell_outputs(notebook):
-        data, about = output.get("data", {}), output.get("metadata", {})
-        if FIGURE in data:
-            found[hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()] = data[FIGURE]
-        if SLIDERS in about:
-            found[data[VIEW]["model_id"]] = about[SLIDERS]
-        if MODEL in about:
-            found[about[MODEL]["name"]] = about[MODEL]
+    for cell in notebook["cells"]:
+        alt = cell.get("metadata", {}).get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.get("outputs", []):
+            data, about = output.get("data", {}), output.get("metadata", {})
+            if FIGURE in data:
+                name = hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()
+                found[name] = data[FIGURE] | {"alt": alt}
+            if SLIDERS in about:
+                found[data[VIEW]["model_id"]] = about[SLIDERS]
+            if MODEL in about:
+                found[about[MODEL]["name"]] = about[MODEL]
     return found
 
 
@@ -90,8 +93,11 @@ class NumberedFigures(SphinxPostTransform):
                 self._number_model(node, place)
             else:
                 self._wrap_slider(node, place)
-        for name in self._kept.keys() - {_name(node) for node in shown}:
-            logger.warning("the page lacks a figure of its chapter: %s", name, location=page)
+        there = {_name(node) for node in shown}
+        for name, about in self._kept.items():
+            if name not in there:
+                words = about.get("name") or about.get("title") or about.get("alt") or name
+                logger.warning("the page lacks a figure of its chapter: %s", words, location=page)
 
     def _wrap_picture(self, picture: nodes.image, number: int) -> None:
         """Put a picture into a figure with its number, its caption, and what folds out below."""

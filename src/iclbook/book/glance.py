@@ -73,19 +73,21 @@ def minutes(notebook: nbformat.NotebookNode) -> int:
 
 def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
     """The line in MyST Markdown."""
-    fields, told = fields_of(entry) if entry is not None else {}, [f"{minutes} minutes"]
+    fields = fields_of(entry) if entry is not None else {}
+    items = [f"{minutes} minutes"]
     for name, text in (("url", "The paper"), ("code", "its code")):
-        told += [f"[{text}]({fields[name]})"] if name in fields else []
+        if name in fields:
+            items.append(f"[{text}]({fields[name]})")
     for questions, what in ((False, "Claims"), (True, "Our questions")):
-        totals: dict[
-            str, list
-        ] = {}  # word in sight -> the first verdict that it stands for, whose colours it has, and how many
+        # word in sight -> the first verdict that it stands for, whose colours it has, and how many
+        totals: dict[str, list] = {}
         for word, number in render.counts(found.rows, questions).items():
             if number:
                 totals.setdefault(render.LOOKS[word][2], [word, 0])[1] += number
         marks = " ".join(f"{render.mark(word)}&nbsp;{total}" for word, total in totals.values())
-        told += [f"{what}: {marks}"] if marks else []
-    return "{.iclbook-glance}\n" + " · ".join(told)
+        if marks:
+            items.append(f"{what}: {marks}")
+    return "{.iclbook-glance}\n" + " · ".join(items)
 
 
 # -- sections that stay closed until a reader opens them, such as a chapter's errata -----------------------------------------

@@ -70,5 +70,9 @@ def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
 def _after_last(path: Path, mark: str, line: str) -> str:
     """The text of a file with a line put in after the last that holds ``mark``."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    last = max(i for i, text in enumerate(lines) if mark in text)
+    if line.strip() in map(str.strip, lines):
+        return "".join(lines)  # entered by hand
+    last = max((i for i, text in enumerate(lines) if mark in text), default=None)
+    if last is None:
+        raise UserError(f"{path} has no line with {mark!r}", f"Enter {line.strip()!r} by hand, then run this again.")
     return "".join([*lines[: last + 1], line, *lines[last + 1 :]])

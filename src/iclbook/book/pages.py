@@ -74,7 +74,7 @@ def _references(path: Path, html: Path) -> References:
             if name in ("src", "href", "data", "poster", "action", "xlink:href") and value:
                 found.append((tag.name, value.strip()))
             elif name == "srcset":
-                found += [(tag.name, part.split()[0]) for part in value.split(",")]
+                found += [(tag.name, " ".join(part.split()[:1])) for part in value.split(",")]
             elif name == "style":
                 found += [("style", address) for address in re.findall(r"""url\(\s*["']?([^"')]+)""", value)]
             elif name == "data-model":
@@ -84,7 +84,12 @@ def _references(path: Path, html: Path) -> References:
 
 def _problem(tag: str, address: str, page: Path, html: Path, pages: Mapping[Path, References]) -> str:
     """What is wrong with an address; empty if nothing is."""
-    parts = urlsplit(address)
+    if not address and tag != "a":
+        return "has an empty address"
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "has no valid address"
     if parts.scheme or parts.netloc:
         harmless = tag == "a" or parts.scheme in ("data", "mailto", "javascript", "about")
         return "" if harmless else "loads from outside"

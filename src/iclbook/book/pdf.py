@@ -54,6 +54,7 @@ def book_html(root: Path) -> str:
         article = _article(page, name, names)
         articles += str(article)
         lines += f'<li><a href="#{_id(name)}">{escape(article.find("h1").get_text(" ", strip=True))}</a></li>'
+    head = head or _head(page, name)  # no page has formulas
     config = read_yaml(root / "_config.yml")
     title, author = (escape(str(config.get(key, ""))) for key in ("title", "author"))
     return (
@@ -70,7 +71,7 @@ def _head(page: BeautifulSoup, name: str) -> str:
     for tag in kept:
         where = "src" if tag.name == "script" else "href"
         tag[where] = f"../html/{_in_html(tag[where], name)}"
-    kept += [tag for tag in page.head.select("script:not([src])") if tag.string.startswith("window.MathJax")]
+    kept += [tag for tag in page.head.select("script:not([src])") if (tag.string or "").startswith("window.MathJax")]
     return "".join(dict.fromkeys(map(str, kept)))
 
 
@@ -137,11 +138,14 @@ def print_book(root: Path) -> Path:
 
 def printed(page: Path) -> bytes:
     """An HTML document as Chromium prints it, once ``print.js`` has made it ready; errors as for :func:`print_book`."""
+    chromium, driver_path = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver_path):  # Selenium would look for them on the network
+        raise UserError("chromium or chromedriver is missing", "Install chromium and chromium-driver.")
     options = webdriver.ChromeOptions()
     for flag in FLAGS:
         options.add_argument(flag)
-    options.binary_location = shutil.which("chromium") or ""
-    with webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver"))) as driver:
+    options.binary_location = chromium
+    with webdriver.Chrome(options, webdriver.ChromeService(driver_path)) as driver:
         driver.set_script_timeout(300)
         driver.command_executor.client_config.timeout = 600
         size = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}

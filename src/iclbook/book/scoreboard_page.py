@@ -28,15 +28,21 @@ CHAPTERS = "../notebooks/"
 def markdown(profile: str, root: Path) -> str:
     """The scoreboard's body in MyST Markdown: counts, the picture, filters, then one section for each paper with a line for each claim."""
     listed = chapters(root)
-    found = sorted(boards(profile, root), key=lambda board: listed.index(board.ledger.chapter_name))
+    found = boards(profile, root)
+    for name in [board.ledger.chapter_name for board in found]:
+        if name not in listed:
+            raise UserError(
+                f"_toc.yml does not list the chapter {name} of a ledger", f"List notebooks/{name} in _toc.yml."
+            )
+    found = sorted(found, key=lambda board: listed.index(board.ledger.chapter_name))
     rows = [row for board in found for row in board.rows]
     lines = [f"Profile `{profile}`. {_badges(rows, False, 'claims of the papers')}", ""]
     lines += [_badges(rows, True, "questions of our own"), ""]
     lines += [_picture(found), "", _filters(found), ""]
     for board in found:
-        told = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
+        summary = f"{render.counts_line(board.rows)}. {render.rules_line(board.rows)}"
         lines += [f"## {render.plain_markdown(board.ledger.title)}", ""]
-        lines += [f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {told}", ""]
+        lines += [f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {summary}", ""]
         lines += ["````{container} iclbook-scroll iclbook-list", *_table(board), "````", ""]
     return "\n".join([*lines, *_premises(Ties(found, root))])
 
@@ -114,12 +120,12 @@ def _premises(ties: Ties) -> list[str]:
         links = ", ".join(ties.link(premise, paper_of(claim), CHAPTERS) for premise in named)
         items += f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>"
     doubted = sum(bool(ties.doubts(claim)) for claim in ties.rests)
-    told = (
+    sentences = (
         f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(ties.edges)} such ties join "
         f"{len({*ties.rests, *ties.carries})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
         "does not hold or is undecided, and their badges say so."
     )
-    folded = f"<summary>What rests on what</summary><p>{told}</p><ul>{items}</ul>"
+    folded = f"<summary>What rests on what</summary><p>{sentences}</p><ul>{items}</ul>"
     return ["## Claims that stand on claims", "", f'<details class="iclbook-premises-list">{folded}</details>', ""]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..check import check_executed
 from ..claims import Ledger, all_ledgers, render
-from ..errors import one_line
+from ..errors import UserError, one_line
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
 from ..project import cell_outputs
@@ -74,9 +74,14 @@ def _checked(name: str, profile: str, root: Path) -> str:
 
 def _results(ledger: Ledger, root: Path) -> list[str]:
     """How many studies of a paper are stored, how long making them took, and with what."""
-    studies = sorted(path.stem for path in folder(ledger.paper, "paper", root).glob("*.json"))
-    about = [read_provenance(ledger.paper, "paper", study, root) for study in studies]
-    if not about:
+    seconds, made = [], set()
+    for path in sorted(folder(ledger.paper, "paper", root).glob("*.json")):
+        try:
+            about = read_provenance(ledger.paper, "paper", path.stem, root)
+            seconds.append(float(about["seconds"]))
+            made.add(f"torch {about['torch']} on {about['device']}")
+        except (UserError, LookupError, TypeError, ValueError):
+            return [f"{path.name} is damaged", "", ""]
+    if not seconds:
         return ["none: the chapter computes all it shows", "", ""]
-    made = sorted({f"torch {one['torch']} on {one['device']}" for one in about})
-    return [str(len(about)), duration(sum(one["seconds"] for one in about)), ", ".join(made)]
+    return [str(len(seconds)), duration(sum(seconds)), ", ".join(sorted(made))]

@@ -94,13 +94,13 @@ def doubt_sentence(ties: Ties, claim_id: str) -> str:
     by_word: dict[str, list[str]] = {}
     for name in doubts[:NAMED]:
         by_word.setdefault(ties.word(name), []).append(ties.link(name, paper_of(claim_id)))
-    told = []
+    phrases = []
     for word, links in by_word.items():
         ended = DOUBTS[word] if len(links) == 1 else DOUBTS[word].replace("is ", "are ", 1)
-        told.append(f"on {_and(links)}, which {ended}")
+        phrases.append(f"on {_and(links)}, which {ended}")
     if len(doubts) > NAMED:
-        told.append(f"on {len(doubts) - NAMED} more such")
-    return f"Rests {_and(told, ', and ')}." if told else ""
+        phrases.append(f"on {len(doubts) - NAMED} more such")
+    return f"Rests {_and(phrases, ', and ')}." if phrases else ""
 
 
 def _and(texts: list[str], last: str = " and ") -> str:
@@ -122,16 +122,18 @@ def both_directions(ties: Ties, claim_id: str) -> str:
 
 
 def filled(text: str, ties: Ties, redrawn: Mapping[str, str]) -> str:
-    """HTML of badges with the places filled in, among them what another draw says."""
+    """HTML of badges with the places filled in, among them what another draw says; those of claims that no ledger has any more stay empty."""
 
-    def told(match: re.Match) -> str:
+    def content(match: re.Match) -> str:
         kind, claim_id = match.groups()
+        if claim_id not in ties.rows:
+            return ""
         if kind == "ties":
             return both_directions(ties, claim_id) + redrawn.get(claim_id, "")
         sentence = doubt_sentence(ties, claim_id)
         return f' <span class="iclbook-doubt">{sentence}</span>' if sentence else ""
 
-    return PLACES.sub(told, text)
+    return PLACES.sub(content, text)
 
 
 def with_ties(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbformat.NotebookNode:

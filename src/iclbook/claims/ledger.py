@@ -18,7 +18,16 @@ from reprlib import repr as short
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    PlainValidator,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import PydanticCustomError
 
 from .. import formulas
 from ..errors import UserError
@@ -42,8 +51,30 @@ def _format(text: str) -> str:
 def _numbers(value: Any) -> float | list[float]:
     numbers = value if isinstance(value, list) else [value]
     if not numbers or any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
-        raise ValueError("not a number, nor a list of numbers")
+        raise PydanticCustomError("no_numbers", "no numbers")
     return value
+
+
+def _true(value: Any) -> bool:
+    if value is not True:  # 1 is equal to it
+        raise PydanticCustomError("not_true", "not true")
+    return value
+
+
+def _rule(text: Any, info: ValidationInfo) -> Rule:
+    return parse_rule(with_printed(text, info.context))
+
+
+def _term(text: Any, info: ValidationInfo) -> Term:
+    return Term.parse(str(with_printed(text, info.context)))
+
+
+def _error(key: str) -> str:
+    return "" if key == "none" else key
+
+
+def _unknown(value: Any) -> Any:
+    raise PydanticCustomError("unexpected_keyword_argument", "no field of the file")
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -52,7 +83,7 @@ Words = Annotated[Text, AfterValidator(_formulas)]
 Key = Annotated[Text, StringConstraints(pattern=r"^[A-Za-z0-9._+/-]+$")]
 Format = Annotated[Text, AfterValidator(_format)]
 #: Off by default; only ``true`` may be written.
-Flag = Literal[True]
+Flag = Annotated[bool, PlainValidator(_true)]
 #: Numbers that a paper prints, one or a list, by name.
 Printed = Mapping[str, Annotated[Any, AfterValidator(_numbers)]]
 
@@ -68,6 +99,9 @@ _HINTS = {
     "tolerance": "Delete it: tolerances are measured (references/). Only `none` may be written, for a value that is not compared.",
     "dataclass_type": "Write it as fields, NAME: VALUE.",
     "mapping_type": "Write it as fields, NAME: VALUE.",
+    "no_numbers": "Write a number or a list of numbers.",
+    "not_true": "Write true, or delete the field.",
+    "string_pattern_mismatch": _KEY,
     "string_too_short": "Write a text.",
     "string_type": "Write a text; put it in quotes if need be.",
     "tuple_type": "Begin each entry with a dash.",
@@ -99,13 +133,11 @@ class Part:
 
     name: Words
     key: Key
-    rule: Annotated[Rule, PlainValidator(lambda text, info: parse_rule(with_printed(text, info.context)))]
+    rule: Annotated[Rule, PlainValidator(_rule)]
     because: Words
     reading: Words | None = None
-    error: Annotated[Key, AfterValidator(lambda key: "" if key == "none" else key)] | None = None
-    refuses: (
-        Annotated[Term, PlainValidator(lambda text, info: Term.parse(str(with_printed(text, info.context))))] | None
-    ) = None
+    error: Annotated[Key, AfterValidator(_error)] | None = None
+    refuses: Annotated[Term, PlainValidator(_term)] | None = None
     format: Format | None = None
     late: Flag = False
     printed: Flag = False
@@ -207,7 +239,7 @@ class Ledger:
     claims: tuple[Claim, ...]
     printed: Printed = field(default_factory=dict)
     values: Mapping[Key, Measured] = field(default_factory=dict)
-    path: Path = Path()
+    path: Annotated[Path, PlainValidator(_unknown)] = Path()
 
     @property
     def chapter_name(self) -> str:
@@ -302,7 +334,7 @@ def _read(path: Path, content: bytes) -> Ledger:
     top = compose(path)
     for name, claims in members(top):
         for claim in entries(claims) if name.value == "claims" else []:
-            _write_out(claim)
+            _write_out(claim, path)
     body = construct(top, path)
     try:
         ledger = replace(_LEDGER.validate_python(body, context=body), path=path)
@@ -317,12 +349,17 @@ def _read(path: Path, content: bytes) -> Ledger:
 _LEDGER = TypeAdapter(Ledger)
 
 
-def _write_out(claim: yaml.Node) -> None:
+def _write_out(claim: yaml.Node, path: Path) -> None:
     """Parts of several readings become a part a reading; the paper's number stays the text that it is."""
     for name, value in members(claim):
         if name.value == "paper" and value.tag in NUMBERS:
             value.tag = TEXT
         if name.value == "parts" and isinstance(value, yaml.SequenceNode):
+            for part in value.value:
+                fields = {field.value: field.start_mark.line for field, _ in members(part)}
+                if {"reading", "readings"} <= fields.keys():
+                    line = fields["readings"] + 1
+                    raise at_line(path, line, "a part has both reading and readings", "Keep one of the two.")
             value.value = [one for part in value.value for one in by_reading(part)]
 
 
@@ -332,8 +369,9 @@ def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
     where, kind = tuple(step for step in error["loc"] if step != "[key]"), error["type"]
     name = next((step for step in reversed(where) if isinstance(step, str)), "the file")
     if kind == "unexpected_keyword_argument":
-        fields = {field for kind in (Ledger, Claim, Part, Measured) for field in kind.__dataclass_fields__}
-        return where, f"unknown field {name!r}", nearest(name, fields - {name}) or "Delete it."
+        holder = {1: Ledger, 5: Part}.get(len(where), Claim if where[0] == "claims" else Measured)
+        fields = holder.__dataclass_fields__.keys() - {"path"}
+        return where, f"unknown field {name!r}", nearest(name, fields) or "Delete it."
     if kind == "missing":
         return where, f"missing field {name!r}", f"Add {name}: here."
     what = f"an entry of {name}" if where and isinstance(where[-1], int) else name

@@ -63,9 +63,9 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
         f'{mark(verdict.word)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span> '
         f'<span class="iclbook-says">{html(claim.says)}</span></span>'
     )
-    told = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
-    told = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, told)])
-    note = f'<div class="iclbook-note">{told}{PLACE.format("doubt", claim.id)}</div>'
+    remarks = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
+    sentences = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, remarks)])
+    note = f'<div class="iclbook-note">{sentences}{PLACE.format("doubt", claim.id)}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     parts = f'<ul class="iclbook-parts">{items}</ul>' if items else ""
     return (
@@ -116,14 +116,14 @@ def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
 
 def counts_line(rows: Iterable[Row]) -> str:
     """``47 claims: 30 reproduced, 3 partly, ...; 12 questions: 8 yes, ...``; what does not occur is left out."""
-    rows, told = list(rows), []
+    rows, phrases = list(rows), []
     for questions, what in ((False, "claim"), (True, "question")):
         numbers = counts(rows, questions)
         total = sum(numbers.values())
         shown = ", ".join(f"{number(count)} {word}" for word, count in numbers.items() if count)
         if total or not questions:
-            told.append(f"{total} {what}{'' if total == 1 else 's'}{': ' if shown else ''}{shown}")
-    return "; ".join(told)
+            phrases.append(f"{total} {what}{'' if total == 1 else 's'}{': ' if shown else ''}{shown}")
+    return "; ".join(phrases)
 
 
 def rules_line(rows: Sequence[Row]) -> str:

@@ -290,8 +290,8 @@ def _control(part: Part, value: Value, values: Mapping[str, Value], by: Yardstic
     control = part.refuses.value(at)
     one_of = control if isinstance(control, list) and not isinstance(value, list) else [control]
     blind = any(part.rule.check(item, at) for item in one_of)
-    told = "passes as well, so it decides nothing" if blind else "fails it"
-    return f"control {part.refuses.named(values)} {told}", blind
+    outcome = "passes as well, so it decides nothing" if blind else "fails it"
+    return f"control {part.refuses.named(values)} {outcome}", blind
 
 
 def _best_reading(results: tuple[PartResult, ...]) -> str | None:

@@ -37,9 +37,28 @@ def construct(node: yaml.Node, path: Path) -> Any:
     loader = _LOADER("")
     with _readable(path):
         try:
+            for scalar in _scalars(node):
+                _construct_scalar(loader, scalar, path)
             return loader.construct_document(node)
         finally:
             loader.dispose()
+
+
+def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+    """Values and entries of a node that are single; no keys."""
+    for value in [value for _, value in members(node)] + entries(node):
+        if isinstance(value, yaml.ScalarNode):
+            yield value
+        yield from _scalars(value)
+
+
+def _construct_scalar(loader: Any, scalar: yaml.ScalarNode, path: Path) -> None:
+    """Have the loader keep the value of a scalar; one that it cannot construct, such as the date 2024-13-45, is refused with its line."""
+    try:
+        loader.construct_object(scalar)
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as bad:
+        what = f"{scalar.value[:40]!r} is no value of YAML ({one_line(bad)[:200]})"
+        raise at_line(path, scalar.start_mark.line + 1, what, "Put it in quotes.") from None
 
 
 def members(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:

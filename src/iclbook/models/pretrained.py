@@ -31,7 +31,7 @@ class Pretrained:
     """A causal language model of transformers, read as :class:`~.language_model.LanguageModel` is: B prompts of T tokens, width w, L layers, H heads.
 
     Attributes:
-        embed: ``(V, w)``; ``tied`` whether it is the unembedding too.
+        embed: ``(V, w)``.
         about: family, sizes and a digest of the weights, as JSON holds them.
     """
 
@@ -44,11 +44,10 @@ class Pretrained:
         self.width, self.vocabulary = config.hidden_size, config.vocab_size
         self.embed = model.get_input_embeddings().weight
         self._unembed = model.get_output_embeddings().weight
-        self.tied = self._unembed is self.embed
 
-    def lens(self, hidden: Tensor, unembed: Tensor | None = None) -> Tensor:
-        """Logits ``W_U norm(h)`` of any hidden state ``(..., w)``, with another unembedding ``(V, w)`` if one is given."""
-        return nn.functional.linear(self.norm(hidden), self._unembed if unembed is None else unembed)
+    def lens(self, hidden: Tensor) -> Tensor:
+        """Logits ``W_U norm(h)`` of any hidden state ``(..., w)``."""
+        return nn.functional.linear(self.norm(hidden), self._unembed)
 
     def trace(self, tokens: Tensor) -> Trace:
         """Residual stream before the final norm, after every block, and attention, of tokens ``(B, T)``."""
@@ -132,20 +131,33 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
         refuse_pointer(file)
     options = {"local_files_only": True, "trust_remote_code": False}
     try:
-        config = transformers.AutoConfig.from_pretrained(place, **options)
-        kind = FAMILIES[config.model_type][0]
-        model, info = getattr(transformers, kind).from_pretrained(
-            place, config=config, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, **options
-        )
-        wrong = sorted({*map(str, info["missing_keys"]), *map(str, info["unexpected_keys"])})
-        assert not wrong, f"{wrong[0]} is not in both config.json and the weights"
-    except (
-        Exception
-    ) as error:  # of many kinds; their texts are not passed on: torch's advises to unpickle whatever a file holds
+        family = transformers.PretrainedConfig.get_config_dict(place, local_files_only=True)[0].get("model_type")
+        if family in FAMILIES:
+            config = transformers.AutoConfig.from_pretrained(place, **options)
+            kind = getattr(transformers, FAMILIES[family][0])
+            model, info = kind.from_pretrained(
+                place,
+                config=config,
+                dtype=torch.float32,
+                attn_implementation="eager",
+                output_loading_info=True,
+                **options,
+            )
+    # of many kinds; their texts are not passed on: torch's advises to unpickle whatever a file holds
+    except Exception as error:
         raise UserError(
             f"{place} is not read by transformers {transformers.__version__} ({type(error).__name__})",
             f"Give config.json and weights of one checkpoint of {', '.join(FAMILIES)}; fetch the folder anew: hf download.",
         ) from error
+    if family not in FAMILIES:
+        raise UserError(
+            f"{place / 'config.json'} has model_type {family!r}", f"Choose a model of {', '.join(FAMILIES)}."
+        )
+    unexpected = [name for name in map(str, info["unexpected_keys"]) if not name.endswith("masked_bias")]
+    for what, wrong in (("lack", sorted(map(str, info["missing_keys"]))), ("have an extra", sorted(unexpected))):
+        if wrong:
+            hint = "Give config.json and weights of one checkpoint; fetch the folder anew: hf download."
+            raise UserError(f"the weights in {place} {what} tensor {wrong[0]}", hint)
     sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     about = {
         "family": config.model_type,

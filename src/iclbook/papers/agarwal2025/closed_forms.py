@@ -229,6 +229,9 @@ def causal_step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor
         x: inputs ``(T, d_x)``.
         target: one-hot targets ``(T, C)``.
         W_Q, W_K, W_V, W_O: the weights of one run.
+
+    Returns:
+        The loss, and its gradients in W_Q, W_K, W_V and W_O, of their shapes.
     """
     T = len(x)
     scale = 1 / math.sqrt(len(W_Q))

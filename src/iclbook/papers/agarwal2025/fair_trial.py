@@ -96,11 +96,13 @@ RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
 def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
     """The schedule against everything else at the same number of steps, paired by seed: final loss on held-out data against each rival on its own seeds, and
     on the trained sequence for speeds."""
+    assert em.seeds == sgd.seeds, "runs are paired by seed"
     half, turns = int(np.argmin(np.abs(em.steps - em.steps[-1] / 2))), others["alternating"]
     sooner = paired(em["nll"][half] - sgd["nll"][-1])
     ahead = {name: em.only(others[name].seeds)["held_out"][-1] - others[name]["held_out"][-1] for name in RIVALS}
     em, sgd = em.only(turns.seeds), sgd.only(turns.seeds)
     level = sgd["nll"][-1]
+    assert all(others[f"uniform{rate:g}"].seeds == turns.seeds for rate in (0.02, 0.1)), "runs are paired by seed"
     pace = [steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
     by_heart = [others[name][kind][-1].mean() for name in ("uniform1", "adam0.001") for kind in ("nll", "held_out")]

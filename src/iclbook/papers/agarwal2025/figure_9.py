@@ -115,6 +115,7 @@ def kl_values(
 ) -> dict[str, object]:
     """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is: at equal
     steps, and of ``runs`` of the schedule against SGD trained ``onward`` to their loss, from the same initial weights and from those of other seeds."""
+    assert em.seeds == sgd.seeds, "runs are paired by seed"
     kl, known = em["kl"][-1], math.log(8) - em["entropy"][-1]
     shares, spreads = np.array([[at_equal_loss(*pair) for pair in zip(runs, sgds, strict=True)] for sgds in onward]).T
     return {

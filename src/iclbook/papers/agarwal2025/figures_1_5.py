@@ -103,10 +103,10 @@ def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarr
     later = descend(w, every_gradient(x, y, w)[1], rate, bias)
     h = forward(x, later)
     after = (f.alpha, v, logits, w.W_O), (h.alpha, h.v, h.logits, later.W_O)
-    changed = [(losses(logits, y) - losses(f.logits, y))[at, i] for _, _, logits, _ in after]
+    changed = [(losses(out, y) - losses(f.logits, y))[at, i] for _, _, out, _ in after]
     grown = [
-        (advantage(alpha, compatibility(upstream(logits.softmax(-1), y, W_O), v)) - a)[at, i, j]
-        for alpha, v, logits, W_O in after
+        (advantage(alpha, compatibility(upstream(out.softmax(-1), y, W_O), values)) - a)[at, i, j]
+        for alpha, values, out, W_O in after
     ]
     found = {
         "alpha": f.alpha[at, i, j],

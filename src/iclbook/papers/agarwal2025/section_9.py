@@ -130,7 +130,7 @@ def output_gradient(d: Draw, out: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=3 * DRAWS)
-def gradients_of_routing(seed: int, mechanism: str) -> Parameters:
+def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
     """The gradient of the routing parameters ``(P,)`` and formulas for it.
 
     ``exact`` is autograd through the mechanism itself. ``printed`` is Conjecture 9.2, ``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``; with ``ds_ij`` in
@@ -148,7 +148,7 @@ def gradients_of_routing(seed: int, mechanism: str) -> Parameters:
     return {form: torch.cat([slope.flatten() for slope in slopes.values()]) for form, (slopes,) in found.items()}
 
 
-def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> Parameters:
+def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[str, Tensor]:
     """The gradient of ``W_V``, flat: ``exact`` by autograd, and ``printed``, Conjecture 9.3, ``sum_ij w_ij u_i dv_j / dW_V`` for ``v_j = W_V x_j``.
 
     ``shared``: the SSM's Delta, B and C are made from ``W_V x`` too.
@@ -167,7 +167,7 @@ def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> Parame
     return {"exact": back(u)[0].flatten(), "printed": printed.flatten()}
 
 
-def off_multiple(found: Parameters) -> float:
+def off_multiple(found: dict[str, Tensor]) -> float:
     """Distance of ``exact`` from the nearest multiple of ``printed``, relative: 0 if they are proportional, 1 if orthogonal."""
     form, exact = found["printed"], found["exact"]
     return float((exact - (form @ exact) / (form @ form) * form).norm() / exact.norm())
@@ -188,10 +188,12 @@ def conjecture_records(draws: int = DRAWS) -> dict[str, object]:
     for mechanism in ("softmax", "ssm"):
         routing = [gradients_of_routing(seed, mechanism) for seed in range(draws)]
         found[f"conj92/{mechanism}/printed"] = max(map(off_multiple, routing))
-    for mechanism, kind in (("softmax", "own"), ("ssm", "own"), ("ssm", "shared")):
-        values = [gradients_of_values(sample_network(seed), mechanism, kind == "shared") for seed in range(draws)]
-        found[f"conj93/{mechanism}/{kind}"] = max(map(off_multiple, values))
-    shared = [float(cosine_similarity(g["printed"], g["exact"], dim=0)) for g in values]  # the last of the three
+    values = {
+        (mechanism, kind): [gradients_of_values(sample_network(s), mechanism, kind == "shared") for s in range(draws)]
+        for mechanism, kind in (("softmax", "own"), ("ssm", "own"), ("ssm", "shared"))
+    }
+    found |= {f"conj93/{'/'.join(of)}": max(map(off_multiple, gradients)) for of, gradients in values.items()}
+    shared = [float(cosine_similarity(g["printed"], g["exact"], dim=0)) for g in values["ssm", "shared"]]
     middle = {m: {form: float(np.median(c)) for form, c in of.items()} for m, of in cosines(draws).items()}
     return found | {
         "q92/printed_cosine": [middle["softmax"]["printed"], middle["ssm"]["printed"]],

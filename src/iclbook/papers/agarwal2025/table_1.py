@@ -106,6 +106,7 @@ def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = Fa
 def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
     """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own Bayes floor; and how much SGD's final loss varies. The
     same of the entropies that Table 1 prints, EM-like and SGD, with its own minimum."""
+    assert em.seeds == sgd.seeds, "runs are paired by seed"
     top, says = math.log(chain.n), claims.printed("agarwal2025")
     floor = top - bayes_losses(chain, em.seeds)  # (seeds,), nats that can be learned
     printed = [(top - says[f"table1/entropy_{arm}"]) / (top - chain.entropy_rate) for arm in ("em", "sgd")]
@@ -144,6 +145,7 @@ def table(em: Curves, sgd: Curves) -> dict[str, Any]:
     """Table 1's numbers over all seeds, each with its standard deviation ``_sd`` and the half-width ``_width`` of the interval in which a mean of the paper's
     five seeds is expected; the paired difference of final loss; and ``spreads``, printed standard deviations over ours, with the bounds between which such
     ratios of five seeds to ours are expected together in 95 of 100 repetitions (F test of normal samples)."""
+    assert em.seeds == sgd.seeds, "runs are paired by seed"
     printed, five = printed_table(), int(claims.printed("agarwal2025")["table1/seeds"])
     steps, difference = steps_to(em, sgd["nll"][-1]), em["nll"][-1] - sgd["nll"][-1]
     ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}
@@ -223,6 +225,7 @@ def curve_values(pairs: Mapping[str, tuple[Curves, Curves]], after: int) -> dict
     """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains."""
     ahead: dict[str, list[np.ndarray]] = {"loss": [], "entropy": [], "accuracy": []}  # (seeds,) for each chain
     for em, sgd in pairs.values():
+        assert em.seeds == sgd.seeds, "runs are paired by seed"
         late = em.steps >= after
         ahead["loss"].append((em["nll"][late] < sgd["nll"][late]).all(0))
         ahead["entropy"].append(em["entropy"][-1] < sgd["entropy"][-1])

@@ -22,7 +22,8 @@ def studies(profile: str) -> dict[str, Study | Computation]:
         "sgd_waits": (waits.sgd_waits, (waits.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
     }
     for name, (compute, groups, draws, within) in rows.items():
-        count, resting = draws if profile == "paper" else 2, () if name == "waits" else groups
+        count = draws if profile == "paper" else 2
+        resting = () if name == "waits" else groups
         trained[name] = Computation("crossing", name, compute, groups, FIRST, count, within, resting)
     return trained
 

@@ -217,7 +217,7 @@ def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[floa
     ax.set_yticks(range(len(rows)), list(rows))
     ax.set(xscale="log", xlabel=what, ylim=(len(rows) + 0.2, -0.8))
     style.log_ticks(ax, "x", ticks)
-    ax.legend(loc="lower left", fontsize=9)  # in the room under the last row
+    ax.legend(loc="lower left", fontsize=9)  # in the space under the last row
 
 
 # -- steps of descent ------------------------------------------------------------------------------------------------------

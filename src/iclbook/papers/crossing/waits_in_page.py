@@ -41,8 +41,10 @@ def wait(start: Array, left: float = 0.5) -> float:
     """
     squares = np.asarray(start, dtype=float) ** 2
     goal = 1 - np.sqrt(left)
-    assert np.min(start) > 0, start
-    assert np.prod(start) < goal, f"{start} is there already"
+    assert np.min(start) > 0, f"{start} has a factor that is not positive: the wait of such starts has no closed form"
+    assert np.prod(start) < goal, (
+        f"from {start} the share {left} of the loss is reached already: choose a smaller start"
+    )
     above = squares - squares.min()
 
     def product(log: float) -> float:

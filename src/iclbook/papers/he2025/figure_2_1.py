@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,8 @@ def run_records(results: Results, study: Study, text: ByCount, code: ByCount) ->
 
 
 def example(d: int, L: int, rng: torch.Generator, prompts: int = 256) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)`` with all rows of OV, tokens ``(L, D, B)`` and queries ``(d,
-    B)``."""
+    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)`` with all rows of OV, tokens ``(L, D, B)`` and
+    queries ``(d, B)``."""
     model = Attention(d, n_heads=2)
     model.initialise(torch_rng(0))
     context = torch.randn(L, d + 1, prompts, generator=rng).double()
@@ -85,45 +84,44 @@ def effective_entries(example: tuple[Tensor, Tensor, Tensor, Tensor], rng: torch
 # -- one and two heads: Figures 2.1, 2.2, 2.3, 2.6 ----------------------------------------------------------------------
 
 
-def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Mapping[str, Any]], Records]]:
-    """A function of heads ``-> {NAME: value}`` becomes one of the heads by reading of the score scale ``-> {figure/READING/NAME: value}``."""
-
-    def over_readings(values: Callable[[Any], Records]) -> Callable[[Mapping[str, Any]], Records]:
-        @wraps(values)
-        def records(readings: Mapping[str, Any]) -> Records:
-            return {
-                f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()
-            }
-
-        return records
-
-    return over_readings
+def each_reading(figure: str, values: Callable[[Any], Records], readings: Mapping[str, Any]) -> Records:
+    """``{NAME: value}`` of the heads of every reading of the score scale, as ``{figure/READING/NAME: value}``."""
+    return {f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()}
 
 
-@by_reading("fig2.1")
-def one_head(h: Heads) -> Records:
+def one_head(readings: Mapping[str, Heads]) -> Records:
     """Figure 2.1, a value per run."""
-    names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
-    return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
+
+    def values(h: Heads) -> Records:
+        names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
+        return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
+
+    return each_reading("fig2.1", values, readings)
 
 
-@by_reading("fig2.2")
-def two_heads(h: Heads) -> Records:
+def two_heads(readings: Mapping[str, Heads]) -> Records:
     """Figure 2.2, a value per run (and head)."""
-    omega, mu = h.settled(h.omega), h.settled(h.mu)
-    found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
-    for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
-        found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
-    return found
+
+    def values(h: Heads) -> Records:
+        omega, mu = h.settled(h.omega), h.settled(h.mu)
+        found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
+        for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
+            found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
+        return found
+
+    return each_reading("fig2.2", values, readings)
 
 
-@by_reading("fig2.3")
-def mirror(h: Heads) -> Records:
+def mirror(readings: Mapping[str, Heads]) -> Records:
     """Figure 2.3: how far the two heads are from mirror images, the largest ``|sum| / mean | |`` of omega and of mu after the first tenth of training."""
-    late = h.steps >= 0.1 * h.steps[-1]
-    both = {"omega": h.omega[late], "mu": h.mu[late]}
-    apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
-    return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
+
+    def values(h: Heads) -> Records:
+        late = h.steps >= 0.1 * h.steps[-1]
+        both = {"omega": h.omega[late], "mu": h.mu[late]}
+        apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
+        return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
+
+    return each_reading("fig2.3", values, readings)
 
 
 def pattern_share(h: Heads) -> np.ndarray:
@@ -132,36 +130,45 @@ def pattern_share(h: Heads) -> np.ndarray:
     return np.nan_to_num(first, nan=h.steps[-1]) / h.steps[-1]
 
 
-@by_reading("fig2.6")
-def early(h: Heads) -> Records:
+def early(readings: Mapping[str, Heads]) -> Records:
     """Figure 2.6: when the patterns are there for good."""
-    return {"pattern_share": pattern_share(h)}
+
+    def values(h: Heads) -> Records:
+        return {"pattern_share": pattern_share(h)}
+
+    return each_reading("fig2.6", values, readings)
 
 
 # -- Key Findings 1, 2 and 4, Figure 2.8 -------------------------------------------------------------------------------
 
 
-@by_reading("kf1")
-def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
+def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
     """Key Finding 1, every run that ends with heads of both signs: deviations of the circuits summed over the heads of a side, and whether all heads that
     are no dummies at the last record match in sign. Of the heads, and of those of each side merged."""
-    by_h, sides = heads
-    matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
-    values: Records = {"sign_share": float(np.concatenate(matched).mean())}
-    for name in ("kq_deviation", "ov_deviation"):
-        worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
-        values |= {name: worst} if np.size(worst.value) else {}  # else no such run
-    return values
+
+    def values(heads: tuple[ByCount, ByCount]) -> Records:
+        by_h, sides = heads
+        matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
+        found: Records = {"sign_share": float(np.concatenate(matched).mean())}
+        for name in ("kq_deviation", "ov_deviation"):
+            worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
+            found |= {name: worst} if np.size(worst.value) else {}  # else no such run
+        return found
+
+    return each_reading("kf1", values, readings)
 
 
-@by_reading("kf2")
-def finding_2(by_h: ByCount) -> Records:
+def finding_2(readings: Mapping[str, ByCount]) -> Records:
     """Key Finding 2, every run that ends with heads of both signs: spread of abs(omega) over the heads that are no dummies at the last record, and
     abs(sum mu) over sum abs(mu) where the run settles."""
-    return {
-        "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
-        "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
-    }
+
+    def values(by_h: ByCount) -> Records:
+        return {
+            "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
+            "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
+        }
+
+    return each_reading("kf2", values, readings)
 
 
 def peak(h: Heads) -> np.ndarray:
@@ -179,23 +186,29 @@ def fall(h: Heads) -> np.ndarray:
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-@by_reading("fig2.8")
-def limits(by_h: ByCount) -> Records:
+def limits(readings: Mapping[str, ByCount]) -> Records:
     """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
-    gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
-    return {
-        "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
-        "mu_fall": each_run(*(fall(h) for h in by_h.values())),
-        "gamma_spread": largest_ratio(gamma) - 1,
-        "mu_spread": largest_ratio(mu) - 1,
-    }
+
+    def values(by_h: ByCount) -> Records:
+        gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
+        return {
+            "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
+            "mu_fall": each_run(*(fall(h) for h in by_h.values())),
+            "gamma_spread": largest_ratio(gamma) - 1,
+            "mu_spread": largest_ratio(mu) - 1,
+        }
+
+    return each_reading("fig2.8", values, readings)
 
 
-@by_reading("kf4")
-def finding_4(sides: ByCount) -> Records:
+def finding_4(readings: Mapping[str, ByCount]) -> Records:
     """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs."""
-    shares = each_run(*(pattern_share(h) for h in sides.values()))
-    return {"pattern_share": shares} if np.size(shares.value) else {}
+
+    def values(sides: ByCount) -> Records:
+        shares = each_run(*(pattern_share(h) for h in sides.values()))
+        return {"pattern_share": shares} if np.size(shares.value) else {}
+
+    return each_reading("kf4", values, readings)
 
 
 def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
@@ -250,15 +263,18 @@ def eight_heads(eight: Heads, two: Heads) -> Records:
     }
 
 
-@by_reading("scale")
-def scales(h: Heads) -> Records:
+def scales(readings: Mapping[str, Heads]) -> Records:
     """Where two heads settle, a value per run; their mean, and how far from it one printed run is expected: half of the prediction interval of one
     more run, and half a unit of the last printed digit."""
-    found: Records = {}
-    for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
-        half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
-        found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
-    return found
+
+    def values(h: Heads) -> Records:
+        found: Records = {}
+        for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
+            half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
+            found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
+        return found
+
+    return each_reading("scale", values, readings)
 
 
 # -- drawing ------------------------------------------------------------------------------------------------------------

@@ -245,6 +245,10 @@ def score_scale(setting: str, task: MultiTaskRegression) -> float:
 
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
     """Heads by setting and number."""
+    for task in tasks.values():
+        third = task.d // 3
+        thirds = [range(2 * third), range(third, task.d)]
+        assert list(map(list, task.supports)) == list(map(list, thirds)), "feature groups are thirds of the features"
     return {
         setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), score_scale(setting, task)) for h in PAPER_HEADS}
         for setting, task in tasks.items()

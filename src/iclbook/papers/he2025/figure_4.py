@@ -103,6 +103,7 @@ def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
     values = {}
     centred = Prompts(x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True), x_q, y_q=x_q[:, 0])
     for name, of in (("centred", centred), ("uncentred", Prompts(x, y, x_q, x_q[:, 0]))):
+        # attended takes circuits of many runs; here there is one
         (linear,), (built,) = attended(kq[None], ov[None], of, "linear"), attended(*(c[None] for c in soft), of)
         values[f"linsoft/{name}"] = Estimate(missed(linear, built), over_blocks(missed, linear, built))
     return values

@@ -61,7 +61,8 @@ def plot_answers(
     """The answers of models to all queries on the line (the last one in ink), one gradient step with its best rate, and the pairs."""
     grid, d = np.linspace(-4, 4, 161), task.d
     tokens, queries = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1), on_line(grid, d)
-    for colour, (label, heads) in zip((style.COLOURS["dummy"], style.INK)[-len(models) :], models.items(), strict=True):
+    colours = [style.INK] if len(models) == 1 else [style.COLOURS["dummy"], style.INK]
+    for colour, (label, heads) in zip(colours, models.items(), strict=True):
         ax.plot(grid, answers(heads, tokens, queries.T, activation), color=colour, label=label)
     eta = predictors.debiased_gd_best_eta(d, task.L, task.noise_var)
     step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])

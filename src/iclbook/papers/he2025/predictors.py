@@ -66,18 +66,18 @@ def debiased_gd(eta: float, x: Array, y: Array, x_q: Array) -> Array:
 # -- exact errors -----------------------------------------------------------------------------------------------------
 
 
-def vanilla_gd_error(eta: ArrayLike, d: ArrayLike, L: ArrayLike, noise_var: ArrayLike) -> Array:
+def vanilla_gd_error(eta: ArrayLike, d: float | Array, L: float | Array, noise_var: float | Array) -> Array:
     """1 + s2 - 2 eta + eta^2 (1 + (d + 1 + s2 d)/L), exact at finite L: E S = I and E S^2 = (1 + (d+1)/L) I for S = X^T X / L."""
     eta = np.asarray(eta, dtype=np.float64)
     return 1.0 + noise_var - 2.0 * eta + eta**2 * (1.0 + (d + 1.0 + noise_var * d) / L)
 
 
-def vanilla_gd_best_eta(d: ArrayLike, L: ArrayLike, noise_var: ArrayLike) -> Array:
+def vanilla_gd_best_eta(d: float | Array, L: float | Array, noise_var: float | Array) -> Array:
     """1/(1 + (d + 1 + s2 d)/L): one GD step's own optimum, below eta* of Theorem 1 by the term 1/L."""
     return 1.0 / (1.0 + (d + 1.0 + noise_var * d) / L)
 
 
-def debiased_gd_error(eta: ArrayLike, d: ArrayLike, L: ArrayLike, noise_var: ArrayLike) -> Array:
+def debiased_gd_error(eta: ArrayLike, d: float | Array, L: float | Array, noise_var: float | Array) -> Array:
     """1 + s2 - 2 eta (L-1)/L + eta^2 (L-1)(L + d + s2 d)/L^2, exact at finite L.
 
     The centred scatter is Wishart with n = L - 1 degrees: E S = (n/L) I, E S^2 = n (n + d + 1)/L^2 I, and the noise adds s2 E S / L.
@@ -86,7 +86,7 @@ def debiased_gd_error(eta: ArrayLike, d: ArrayLike, L: ArrayLike, noise_var: Arr
     return 1.0 + noise_var - 2.0 * eta * (L - 1.0) / L + eta**2 * (L - 1.0) * (L + d + noise_var * d) / L**2
 
 
-def debiased_gd_best_eta(d: ArrayLike, L: ArrayLike, noise_var: ArrayLike) -> Array:
+def debiased_gd_best_eta(d: float | Array, L: float | Array, noise_var: float | Array) -> Array:
     """Minimiser of `debiased_gd_error`: L/(L + (1 + s2) d), which is eta* of Theorem 1 exactly, at every L >= 2."""
     return L / (L + (1.0 + noise_var) * d)
 
@@ -136,24 +136,24 @@ def loglog_slope(x: ArrayLike, y: ArrayLike) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def stieltjes_mp(z: ArrayLike, xi: ArrayLike) -> Array:
+def stieltjes_mp(z: float | Array, xi: float | Array) -> Array:
     """lim (1/d) tr (S + z I)^-1 for S = X^T X / L, d/L -> xi (Marchenko-Pastur), z > 0."""
     b = 1.0 - xi + z
     # the root of xi z m^2 + (1 - xi + z) m - 1 = 0, written without cancellation
     return 2.0 / (b + np.sqrt(b**2 + 4.0 * xi * z))
 
 
-def bayes_risk_limit(xi: ArrayLike, noise_var: ArrayLike) -> Array:
+def bayes_risk_limit(xi: float | Array, noise_var: float | Array) -> Array:
     """Limiting total risk of the optimal ridge as L -> infinity, d/L -> xi: s2 + s2 xi m(s2 xi)."""
     return noise_var + noise_var * xi * stieltjes_mp(noise_var * xi, xi)
 
 
-def gd_risk_limit(xi: ArrayLike, noise_var: ArrayLike) -> Array:
+def gd_risk_limit(xi: float | Array, noise_var: float | Array) -> Array:
     """Limiting total risk of (debiased) GD with eta*: s2 + (1 + s2) xi / (1 + (1 + s2) xi)."""
     cost = (1.0 + noise_var) * xi
     return noise_var + cost / (1.0 + cost)
 
 
-def theorem_bound(xi: ArrayLike, noise_var: ArrayLike) -> Array:
+def theorem_bound(xi: float | Array, noise_var: float | Array) -> Array:
     """Theorem 1.3 as printed: 1 + s2^-1 {(1 + xi s2)(1 + s2 + 1/xi)}^-1."""
     return 1.0 + 1.0 / (noise_var * (1.0 + xi * noise_var) * (1.0 + noise_var + 1.0 / xi))

@@ -193,7 +193,7 @@ Gap = tuple[Array, Array]
 
 
 def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS, draws: int = 4000) -> Gap:
-    """Theorem 1.1, from so many prompts."""
+    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts: quantiles ``(2, n)`` and bound ``(n,)`` at gammas ``(n,)``."""
     prompts = predictors.sample_prompts(draws, d, L, s2, seed)
     apart = predictors.gd_gap(gammas, eta, prompts.x, prompts.y, prompts.x_q)
     return np.quantile(apart, [0.5, 1 - DELTA], axis=1), predictors.theorem_gap_bound(gammas, d, s2)

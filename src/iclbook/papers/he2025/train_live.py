@@ -31,7 +31,7 @@ class TrainingPanel(w.VBox):
 
     def __init__(self, task: LinearRegression, title: str, description: str) -> None:
         super().__init__()
-        self.task = task
+        self.task, self.title = task, title
         self.settings: dict[str, Any] = dict(page.BEGIN)
         self._playing: asyncio.Task | None = None
         self._quiet = False
@@ -101,6 +101,9 @@ class TrainingPanel(w.VBox):
             self.play()
 
     # -- the figure ---------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"[slider figure: {self.title}]"
 
     def visible(self) -> bytes:
         return png_of(self.picture)

@@ -38,6 +38,9 @@ AGEING, CHECKPOINTS, YOUNG = "olmo-2-0425-1b", 10, ("pythia-1.4b", "pythia-1b", 
 FORECAST = tuple(f"pythia-{size}" for size in ("14m", "31m", "70m", "160m", "410m", "1b", "1.4b"))
 FEATURES = ("reduction", "slope", "signs", "depth_rank")
 
+#: Beginnings of names that earlier probes wrote in place of today's.
+OLDER = ("gap_last_embedding_tau", "ablated_zero")
+
 Found = Mapping[tuple[str, str, str], "Probed"]
 
 
@@ -52,7 +55,7 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
     """Results in a folder: (model, revision, probe) -> what was measured.
 
     Raises:
-        UserError: no such folder, a file that is no result of a probe, two of the same.
+        UserError: no such folder, a file that is no result of a probe or of an older one, two of the same.
     """
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}", "Name one that holds what `iclbook probe` wrote.")
@@ -68,6 +71,10 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
             raise UserError(
                 f"{path} is no result of a probe ({problem})", "Probe the model again, or remove it."
             ) from None
+        if any(name.startswith(OLDER) for name in (*probed.values, *arrays)):
+            raise UserError(
+                f"{path} was written by an older iclbook: probe again", "Run `iclbook probe` on that model."
+            )
         if key in found:
             raise UserError(f"{path} repeats another file: {' '.join(filter(None, key))}", "Remove one of them.")
         found[key] = probed

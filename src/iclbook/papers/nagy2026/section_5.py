@@ -119,7 +119,7 @@ def records() -> dict[str, Any]:
     """
     rng = numpy_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
-    # for each data set, and in turn for each inverse temperature where that matters
+    # a value for each data set, or for each data set and inverse temperature
     found: dict[str, list[float]] = defaultdict(list)
     for seed in range(SEEDS):
         on, off = examples(20, 0.0, seed, 0.7), examples(20, 0.5, seed, 0.7)
@@ -135,7 +135,7 @@ def records() -> dict[str, Any]:
             found["slower_at_newton"].append((1 - newton * a_p) ** 2 > (1 - newton * mean) ** 2)
             found["realisable_gap"].append(abs(reweighted_optimum(on, beta) - on.optimum))
             found["bias"].append(abs(reweighted_optimum(off, beta) - off.optimum))
-            followed += [(data, safe, beta) for data in (on, off) if seed < LIMIT_SEEDS]
+            followed += [(on, safe, beta), (off, safe, beta)] if seed < LIMIT_SEEDS else []
             answers = plain_answers(off, queries, beta)
             found["inside"].append(np.mean((answers >= off.y.min()) & (answers <= off.y.max())))
             step = preconditioned_answers(off, queries, beta)
@@ -144,9 +144,9 @@ def records() -> dict[str, Any]:
         linear = linear_answers(off, queries, newton / len(off.x))
         found["linear_outside"].append(np.mean((linear < off.y.min()) | (linear > off.y.max())))
     sets, etas, temperatures = zip(*followed, strict=True)
-    together = Examples(np.stack([data.x for data in sets]), np.stack([data.y for data in sets]))
+    together = Examples(np.stack([each.x for each in sets]), np.stack([each.y for each in sets]))
     ends = descend(together, np.array(etas), np.array(temperatures), 400)[-1]
-    limits = [reweighted_optimum(data, beta) for data, _, beta in followed]
+    limits = [reweighted_optimum(each, temperature) for each, _, temperature in followed]
     values: dict[str, Any] = {
         **{name: float(np.max(found[name])) for name in ("step_gap", "realisable_gap")},
         **{name: float(np.mean(found[name])) for name in ("inside", "amplified", "faster", "slower_at_newton")},

@@ -62,7 +62,8 @@ def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> d
         losses = {model: last(model, "loss") for model in MODELS}
         sinks, scales = last("guided", "sink"), last("guided", "scale")
         for rate in sinks:
-            found[f"set{rate:.0e}".replace("e-0", "e-") if prefix == "set" else prefix] = Guided(
+            reading = f"set{rate:.0e}".replace("e-0", "e-") if prefix == "set" else prefix
+            found[reading] = Guided(
                 {model: np.stack([by[rate] for by in rows]) for model, rows in errors.items()},
                 {model: by[rate] for model, by in losses.items()},
                 sinks[rate],
@@ -102,9 +103,10 @@ def _against_printed(g: Guided) -> dict:
         def farthest(values: np.ndarray, every: np.ndarray = every) -> float:
             return max(map(apart, every, values.T))
 
+        # (seeds, numbers) each
         own, exchanged = (
             np.concatenate([np.atleast_2d(ours[model]) for model in order]).T for order in (MODELS, reversed(MODELS))
-        )  # (seeds, numbers)
+        )
         found[f"{name}_apart"] = Estimate(farthest(own), jackknife(farthest, own))
         found[f"{name}_exchanged"] = farthest(exchanged)
     return found

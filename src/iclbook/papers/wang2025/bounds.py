@@ -56,7 +56,10 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
     q, below = quadrant_bounds(draws), printed("wang2025")["section6/bound"]
     sd = Estimate(float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q))
     widths = [quadrant_bounds(max(draws // 10, 2), width) for width in WIDTHS]
-    authors = [oracle(PublishedAnchors(**reading), 4 * contexts)[0].value for reading in READINGS.values()]
+    authors = {
+        (reading["inputs"], reading["squared"]): oracle(PublishedAnchors(**reading), 4 * contexts)[0].value
+        for reading in READINGS.values()
+    }
     return {
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],
@@ -64,9 +67,9 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
         "we-draw/share_below": Estimate.share(int((q < below).sum()), draws),
         "fig8/bound_widths": [float(each.mean()) for each in widths],
         "fig8/bound_wide": Estimate.mean(widths[-1]),
-        "q-published/oracle_squared": authors[0],
-        "q-published/oracle_printed": authors[1],
-        "q-published/oracle_normal": authors[2:],
+        "q-published/oracle_squared": authors["uniform", True],
+        "q-published/oracle_printed": authors["uniform", False],
+        "q-published/oracle_normal": [authors["normal", True], authors["normal", False]],
     }, samples
 
 

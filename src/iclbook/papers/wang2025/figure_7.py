@@ -1,4 +1,4 @@
-"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; parameter counts; and where
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; and where
 models that learn English end."""
 
 from __future__ import annotations

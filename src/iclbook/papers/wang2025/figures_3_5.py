@@ -77,7 +77,7 @@ TWO_BLOCKS = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")
 
 
 def swept(get: Get, profile: str, models: Mapping[str, tuple[str, str]]) -> Sweep:
-    """Figure 3 or figure 5, left."""
+    """Figure 3 or figure 5, left: early-stopped scores ``(len(L), R)`` of each model, ``name -> (beginning of the study's name, group)``."""
     L = SIZES[profile].L
 
     def values(name: str) -> dict[str, np.ndarray]:

@@ -71,6 +71,7 @@ class NamedGlyphs:
         return Batch(images.to(normals.dtype) / 255, images[..., 0, :0, :], classes)
 
 
+@lru_cache(maxsize=4)
 def weights(network: Network) -> dict[str, np.ndarray]:
     """Weights of a network: from the committed results of the same network, or trained now.
 

@@ -300,7 +300,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     return {one.name: one for one in every} | language_studies(profile)
 
 
-#: Key of a figure's minutes -> beginnings of the names of its studies.
+#: Key of a figure's minutes -> beginnings of the names of its studies; every name begins with the empty one.
 MINUTES = {
     "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
     "time/fig4": ("deep_gd", "published_depths"),

@@ -72,7 +72,7 @@ def function_steps(p: Prompts, layers: int, start: Array, rate: Array, width: Ar
 
 
 def sharpening_smoothers(p: Prompts, layers: int, start: Array, first: Array, last: Array) -> Array:
-    """Kernel smoothers whose width shrinks from layer to layer: nobody steps along a gradient."""
+    """Kernel smoothers whose width shrinks from layer to layer: no layer takes a step along a gradient."""
     answers = [np.outer(start, np.ones(len(p.y)))]
     for width in np.geomspace(first, last, layers):
         k = kernel(p.query[:, None], p.x, width)[:, :, 0]
@@ -183,7 +183,7 @@ def area(yes: Array, no: Array) -> Estimate:
 
 
 def worst(yes: Array, no: Mapping[str, Array]) -> Estimate:
-    """Area against the kind that is told worst."""
+    """Area against the kind that is distinguished worst."""
     return area(yes, min(no.values(), key=lambda other: placements(yes, other).mean()))
 
 

@@ -352,4 +352,5 @@ def heads_and_slope(batch: Batch, theta: Array) -> tuple[float, Array]:
 def softmax_heads(n_heads: int, draw: int, count: int = 32) -> Landscape:
     """The landscape of so many softmax heads on symmetric prompts, with their gradient in closed form."""
     batch = Batch(*(np.ascontiguousarray(part) for part in antithetic(prompts(REGRESSION, draw, count))))
-    return replace(heads_of(n_heads)(draw), evaluate=partial(heads_and_slope, batch))
+    landscape = replace(heads_of(n_heads)(draw), evaluate=partial(heads_and_slope, batch))
+    return landscape if count == 32 else replace(landscape, look=None)  # which looks at 32 prompts

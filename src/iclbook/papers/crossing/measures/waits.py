@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ....draw import numpy_rng
+from ....errors import UserError
 from ....statistics import Estimate, standard_error
 from ....store import Results
 from ....tasks import Batch
@@ -34,8 +35,15 @@ FOREVER = 1e14
 ACCURACY = 1e-6
 
 
-class Resting(Exception):
-    """A flow has come to rest before it went as far as asked."""
+class Resting(UserError):
+    """A training has come to rest before it went as far as asked."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "Ask for a smaller fall of the loss, or begin elsewhere.")
+
+    def __reduce__(self) -> tuple:
+        """Travel between processes."""
+        return Resting, (self.problem,)
 
 
 def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], between: bool = False) -> Flow:
@@ -48,7 +56,7 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
 
     def gradient(theta: Array) -> Array:
         if next(taken) > PATIENCE:
-            raise Resting(f"not as far as asked after {PATIENCE:,} evaluations")
+            raise Resting(f"the flow has not come as far as asked after {PATIENCE:,} evaluations")
         return landscape.gradient(theta)
 
     flow = gradient_flow(
@@ -64,14 +72,15 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
         between=between,
     )
     if not len(flow.events[0]):
-        raise Resting("not as far as asked, ever")
+        raise Resting(f"the flow has not come as far as asked until time {FOREVER:g}")
     return flow
 
 
 def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, between: bool = False) -> Flow:
     """:func:`follow` until the loss has fallen by the share ``fallen`` of what it is at the origin."""
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
-    assert landscape.value(start) > goal, f"a start of size {np.abs(start).max():.2g} has left already"
+    there = f"a start of size {np.abs(start).max():.2g} has left already: choose a smaller one"
+    assert landscape.value(start) > goal, there
     return follow(landscape, start, lambda theta: goal - landscape.value(theta), between)
 
 
@@ -204,7 +213,7 @@ def quicker_routing(landscape: Landscape, factor: float) -> Landscape:
         value, gradient = landscape.evaluate(theta)
         return value, rates * gradient
 
-    return replace(landscape, evaluate=evaluate)
+    return replace(landscape, evaluate=evaluate, hessian=None)  # the hessian is that of equal rates
 
 
 def halfway(times: Array, states: Array) -> float:

@@ -131,10 +131,8 @@ def show_scale(few: bool) -> None:
     def frame(order: int, eps: float) -> Figure:
         pop, flow = run(order, eps, periods=2.0)
         times, weight = flow.times * eps / jump_limit(order, R), pop.advantage(flow.states)[:, 0]
-        share, active = (
-            pop.value(flow.states) / pop.task.plateau_dp(0),
-            r"$\gamma_1 / (1 + \gamma_1)$; half: head active",
-        )
+        share = pop.value(flow.states) / pop.task.plateau_dp(0)
+        active = r"$\gamma_1 / (1 + \gamma_1)$; half: head active"
         fig, ax = style.figure(height=2.9)
         ax.plot(times, share, color=style.COLOURS["measured"], lw=2.2, label="loss over its first plateau")
         ax.plot(times, weight / (1 + weight), color=style.PALETTE[1], ls=DASHES[1], lw=2, label=active)

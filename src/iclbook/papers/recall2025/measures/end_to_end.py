@@ -123,7 +123,7 @@ class Trained:
 
     @property
     def task(self) -> AssociativeRecall:
-        """There is a head for each symbol."""
+        """The task of the studies: four responses, and an order equal to the number of heads, since there is a head for each symbol."""
         return AssociativeRecall(self.w.shape[-2], 4)
 
 

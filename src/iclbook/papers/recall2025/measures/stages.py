@@ -77,7 +77,7 @@ def patience(pop: Population, betas: ArrayLike, factor: float = 40.0) -> Array:
 
 
 def follow(pop: Population, betas: ArrayLike, beyond: float = 1.0, rtol: float = 1e-9) -> tuple[Flow, Array]:
-    """The exact flow from these beta and ``w = 0`` until ``beyond`` times its last jump, and its activation times ``(K,)``."""
+    """The exact flow from these beta and ``w = 0`` until ``beyond`` times its last jump, at most until :func:`patience`, and its activation times ``(K,)``."""
     events = [lambda theta, h=h: pop.advantage(theta)[h] - ACTIVE for h in range(pop.n_heads)]
     events.append(lambda theta: pop.advantage(theta).min() - ACTIVE)
     start, end = small(pop, betas), float(patience(pop, betas))

@@ -47,6 +47,7 @@ def matching_settings(pop: Population) -> list[Setting]:
 
 def widest(fitting: Sequence[Setting]) -> Setting:
     """The setting whose range of effective rates is widest (in ratio), the first of equals: by rule, not by eye."""
+    assert fitting, "no setting shows the printed stages at any rate: widen the grid of scales and ratios"
     most = max(s.high / s.low for s in fitting)
     return next(s for s in fitting if s.high / s.low >= most * (1 - TIE))
 

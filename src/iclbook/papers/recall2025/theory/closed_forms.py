@@ -69,11 +69,13 @@ def late_rate(k: int, kappa: float = 1.0) -> float:
 def lemma_c2(
     alpha: Array, beta: Array, delta: Array, by_score: Array, match: Array, kappa: float, printed: bool
 ) -> tuple[Array, Array]:
-    """Gradients of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1``, each ``(K,)`` (equations 11, 12).
+    """Gradients of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12).
 
     Args:
+        alpha, beta, delta: ``(K,)``.
         by_score: ``(n!,)`` derivative of the loss in the scores.
         match: ``(n!, K, W)``.
+        kappa: factor of the identity in the second layer's matrix, ``1 + gamma`` in the lemma.
         printed: equation 12's prefactor ``e^{alpha + delta}`` for every i; otherwise ``e^alpha`` for i = h and 1 for the others (equation 6).
 
     Returns:

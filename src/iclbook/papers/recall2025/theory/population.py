@@ -47,6 +47,8 @@ class Population:
 
     def __post_init__(self) -> None:
         assert 1 <= self.n_heads <= self.window <= self.task.order, "heads <= window <= order"
+        assert self.matrix in ("printed", "lemma"), f"unknown matrix {self.matrix!r}: choose 'printed' or 'lemma'"
+        assert self.loss in ("dp", "ce"), f"unknown loss {self.loss!r}: choose 'dp' or 'ce'"
 
     @property
     def kappa(self) -> float:
