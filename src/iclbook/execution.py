@@ -47,7 +47,8 @@ def run_notebook(
     """Run ``notebooks/NAME.py`` and write ``executed/PROFILE/NAME.ipynb``.
 
     The copy appears only when every cell has run; where a cell fails the cells so far stand in ``NAME.failed.ipynb`` and an
-    older good copy is left as it was. An interrupt leaves neither. A cell may take ICLBOOK_CELL_TIMEOUT seconds (default: 1800).
+    older good copy is left as it was. An interrupt leaves neither. A chapter that is
+    not there or a cell that fails is a UserError. A cell may take ICLBOOK_CELL_TIMEOUT seconds (default: 1800).
 
     Args:
         name: chapter name, without folder and suffix.

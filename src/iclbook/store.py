@@ -114,6 +114,7 @@ def save(
     beside: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a study's arrays (keys ``"group/name"``) and provenance; a kill at any point leaves the old results or the new ones, whole.
+    A folder that cannot be written, or a number that is not finite, is a UserError.
 
     Args:
         states: from which segments can be trained again (:mod:`iclbook.training.history`); they lie in a file of their own.
@@ -218,7 +219,7 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
 def load(
     paper: str, profile: str, study: str, config: Any = None, source: str | None = None, root: Path | None = None
 ) -> Results:
-    """Read a study's results.
+    """Read a study's results. A damaged file, another configuration or other source is a UserError.
 
     Args:
         config: the configuration that the caller stands for; results of another one are refused, but they may hold more groups.
@@ -237,7 +238,7 @@ def load(
 
 
 def load_states(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, np.ndarray]:
-    """The states that were kept with a study's results; none of results that were made before states were kept."""
+    """The states that were kept with a study's results; none of results that were made before states were kept. A damaged file is a UserError."""
     about = read_provenance(paper, profile, study, root)
     if "states" not in about:
         return {}

@@ -93,7 +93,7 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     alone = {seed: model(rungs.OTHERWISE["mean"], 2, seed) for seed in range(3)}
     ladder = [model(rungs.DESCEND["line"], 2, seed) for seed in range(3)] + [model(rungs.DESCEND["line"], 6, 9)]
     monkeypatch.setattr(rungs, "mixed", lambda get: ladder)
-    monkeypatch.setattr(rungs, "twins", lambda get: list(zip(ladder, alone.values(), strict=False)))
+    monkeypatch.setattr(rungs, "controls", lambda get: list(zip(ladder, alone.values(), strict=False)))
     found = rungs.judged(dict, 420)
     assert {name: len(said) for name, said in found.ladder.items()} == {"l2w32": 3, "l6w32": 1}
     values = rungs.ladder_values(found)
@@ -104,7 +104,7 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     assert len(found.apart) == 4
     of_sizes = [np.mean(said) for said in found.ladder.values()]
     assert values["rungs/ladder"].value == pytest.approx(min(of_sizes)), "every size is asked"
-    assert values["rungs/twins"].error == pytest.approx(widened_error(np.array(next(iter(found.twins.values())))))
+    assert values["rungs/twins"].error == pytest.approx(widened_error(np.array(next(iter(found.controls.values())))))
     fig = figures.ladder(found)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "stacks that descend"

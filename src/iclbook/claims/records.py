@@ -72,7 +72,7 @@ class Record:
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
-    """Every record of an executed notebook, in order; one that is missing, truncated or holds a damaged record is refused."""
+    """Every record of an executed notebook, in order; one that is missing, truncated or holds a damaged record is a UserError."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} is not there", f"Run `iclbook run {path.stem}` first.")
@@ -134,7 +134,8 @@ class Recorder:
         record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
         record.table()                           # counts, and the claims that no badge shows
 
-    Works in any Jupyter kernel; in a plain Python program it records and judges without displaying.
+    Works in any Jupyter kernel; in a plain Python program it records and judges without displaying. A key that the ledger does not name, a second
+    value of a key, and a badge before its values are a UserError.
     """
 
     def __init__(self, paper: str, profile: str) -> None:

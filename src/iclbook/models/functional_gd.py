@@ -25,7 +25,7 @@ class FunctionalGD(Model):
 
     :meth:`forward` takes tokens, ``context (N, d + 1, B)`` with rows ``x_i, y_i`` and ``query (d, B)``; or cached relations (:meth:`cache`), ``context
     (N, 2, B)`` (``n_blocks = 1``) or ``(N, 2 + N, B)`` with rows ``relation(x_q, x_i), y_i, relation(x_1, x_i) .. relation(x_N, x_i)`` and an empty
-    ``query (0, B)``.
+    ``query (0, B)``. The labels ``y_i``, which are ``context[:, 1]`` of cached relations, and the target ``(1, B)`` are indices of categories.
 
     Args:
         n_classes, width, n_blocks: C, d', K.

@@ -1,4 +1,4 @@
-"""A causal language model of the shape of Pythia (GPT-NeoX): rotary positions, layer norms, embedding and unembedding apart.
+"""A causal language model of the shape of Pythia (GPT-NeoX): rotary positions on whole heads (Pythia: a quarter), layer norms, embedding and unembedding apart.
 
 Shapes: B prompts of T tokens, width w, L layers, H heads of dh numbers, V tokens in the vocabulary. Layers are stacked along the first axis of every parameter.
 """

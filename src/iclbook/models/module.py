@@ -1,4 +1,4 @@
-"""What most models are: modules for one run whose parameters say how they start."""
+"""Base class of models: parameters with their initial distribution."""
 
 from __future__ import annotations
 

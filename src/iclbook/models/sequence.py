@@ -1,5 +1,5 @@
-"""The small sequence models of the wind tunnel (agarwal2025, section 9): what they share (embedding, residual layers, readout, measures on probes), and how
-each lets tokens meet: attention, a selective state-space model, an LSTM, a multilayer perceptron.
+"""The small sequence models of the wind tunnel (agarwal2025, section 9): what they share (embedding, residual layers, readout, measures on probes), and
+their mixers: attention, a selective state-space model, an LSTM, a multilayer perceptron.
 """
 
 from __future__ import annotations

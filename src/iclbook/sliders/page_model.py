@@ -55,7 +55,7 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
     """Show a model that runs in the page.
 
     Args:
-        title, description: where the model brings none.
+        title, description: in place of the model's own; needed where it has none.
         of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description

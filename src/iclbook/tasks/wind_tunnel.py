@@ -63,6 +63,11 @@ class HmmFiltering:
         symbols: O, observation symbols.
         length: K, observations.
         floor: smallest probability before the last normalisation.
+
+    Attributes:
+        tokens: T, tokens of a sequence.
+        token_width: D, entries of a token.
+        classes: among which a prediction chooses: the S hidden states.
     """
 
     states: int = 3
@@ -161,6 +166,11 @@ class BijectionElimination:
         symbols: V.
         length: K, pairs; at most V if they are distinct.
         distinct: keys without replacement.
+
+    Attributes:
+        tokens: T, tokens of a sequence.
+        token_width: D, entries of a token.
+        classes: among which a prediction chooses: the V symbols.
     """
 
     symbols: int = 8

@@ -43,7 +43,7 @@ class Catalogue:
     studies: Callable[[str], dict[str, Any]]
 
     def results(self, name: str, profile: str, device: str = "auto") -> store.Results:
-        """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now."""
+        """Results of a study: at ``paper`` the committed ones, at ``smoke`` trained now. A damaged file, another configuration or other source is a UserError."""
         study = self._named(name, profile)
         if profile == "smoke":
             return _make(study, profile, device, fresh=True, progress=False)

@@ -79,7 +79,8 @@ def compute(
     parts: int = 1,
     missing: Sequence[str] = (),
 ) -> store.Results:
-    """Make a computation on the CPU and keep its results; with an executor in so many shares of the members.
+    """Make a computation on the CPU and keep its results; with an executor in so many shares of the members. A computation under way elsewhere is a
+    UserError.
 
     Where ``missing`` names groups, these are made alone and kept beside the others, which have results.
     """

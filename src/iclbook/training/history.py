@@ -82,7 +82,7 @@ def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> li
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256."""
+    """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256. A file that cannot be written is a UserError."""
     buffer = io.BytesIO()
     torch.save(_as(content, np.ndarray, torch.from_numpy), buffer)
     body = buffer.getvalue()
@@ -90,7 +90,8 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, config: str) -> dict[str, Any] | None:
-    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none."""
+    """Content of the checkpoint made from the same ``config`` text; ``None`` when there is none. A damaged file or another configuration is a
+    UserError."""
     if not path.exists():
         return None
     with reading(path, HINT):

@@ -198,7 +198,7 @@ def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]
 def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = False) -> dict[str, Any]:
     """Derive again what is cheap of a stored study, with ``every`` of every run and otherwise of one of each group, and, if it agrees, stamp it as made from
     today's source. Returns what the provenance keeps under ``verified``: ``trajectory``, ``measures`` and ``share``, the largest deviation as a share of
-    what rounding explains.
+    what rounding explains. Results that are damaged, of another configuration or beyond what rounding explains are a UserError.
     """
     results = store.load(study.paper, profile, study.name, study.describe())
     made_on = results.provenance["device"]

@@ -135,7 +135,8 @@ def train_study(
     parts: int = 1,
     missing: Sequence[str] = (),
 ) -> store.Results:
-    """Train a study (resuming an interrupted one), measure it and keep the results.
+    """Train a study (resuming an interrupted one), measure it and keep the results. A checkpoint that is damaged or of another configuration or
+    source, or a training under way elsewhere, is a UserError.
 
     Args:
         fresh: begin again where the checkpoint of an interrupted training was made from other code or is damaged (otherwise it is refused).

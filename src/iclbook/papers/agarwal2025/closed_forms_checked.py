@@ -41,7 +41,7 @@ def random_weights(
 
 def random_case(index: int, largest: int = 12) -> Case:
     """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
-    gen = generator(index, 7)  # 7: a purpose that no training draws from
+    gen = generator(index, 7)  # 7: the purpose of these cases
 
     def draw(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, (), generator=gen))

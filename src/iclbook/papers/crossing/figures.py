@@ -318,7 +318,7 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
 
 
 def ladder(found: Ladder) -> Figure:
-    """Share of descending stacks among the nearest: quartiles (bar) and median (line) of fresh stacks of each kind, all depths together; models as discs, twins open."""
+    """Share of descending stacks among the nearest: quartiles (bar) and median (line) of fresh stacks of each kind, all depths together; models as discs, controls open."""
     known = {"stacks that descend": [judge.yes for judge in found.judges.values()]}
     known |= {label: [judge.no[kind] for judge in found.judges.values()] for kind, label in KINDS.items()}
     fig, ax = style.figure(height=4.5)
@@ -331,8 +331,8 @@ def ladder(found: Ladder) -> Figure:
     for i, (name, said) in enumerate(found.ladder.items()):
         row = len(known) + i
         ax.plot(said, row - 0.15 + _apart(said), **look, label=None if i else "language model")
-        if name in found.twins:
-            alone = found.twins[name]
+        if name in found.controls:
+            alone = found.controls[name]
             ax.plot(
                 alone, row + 0.2 + _apart(alone), **look, mfc="none", label=None if i else "copy without regression"
             )

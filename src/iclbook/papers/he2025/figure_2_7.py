@@ -47,8 +47,7 @@ def endings(adam: Mapping[int, Heads], descent: Descent) -> Ends:
 def ending_records(adam: Mapping[int, Heads], descent: Descent) -> Records:
     """Runs without a head of one sign, and with a dummy head (three heads or more), by head count; and what decides it for two heads."""
     by_adam, by_gd = endings(adam, descent).values()
-    # where the linear growth from the saddle at 0 points
-    same = np.abs(np.sign(descent[2]["start"]).sum(-1)) == 2
+    same = np.abs(np.sign(descent[2]["start"]).sum(-1)) == 2  # where the linear growth from the saddle at 0 points
     one_sided = by_gd[2]["one_sided"]
     values: Records = {
         "census/runs": adam[2].mu.shape[1],

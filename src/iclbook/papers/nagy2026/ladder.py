@@ -104,8 +104,8 @@ def mixed(get: Get) -> list[Model]:
     return models(get("ladder_small")) + models(get("ladder_large"))
 
 
-def twins(get: Get) -> list[tuple[Model, Model]]:
-    """Pairs of a model and its twin, which saw no regression."""
+def controls(get: Get) -> list[tuple[Model, Model]]:
+    """Pairs of a model and its control, which saw no regression."""
     with_law = {(m.name, m.run): m for m in models(get("ladder_small"))}
     return [(with_law[m.name, m.run], m) for m in models(get("ladder_twin"))]
 
@@ -157,7 +157,7 @@ def records(get: Get) -> dict[str, object]:
     crossing out of it; of models without regression, whose peak is noise, the least of the whole course. ``truncation`` (section 8.3): accuracy with and
     without the directions below the rank, and the same number of random directions.
     """
-    every, pairs = mixed(get), twins(get)
+    every, pairs = mixed(get), controls(get)
     found: dict[str, list[float]] = defaultdict(list)
     for m in every:
         true, noise = m.aligned(), m.noise()
@@ -178,8 +178,8 @@ def records(get: Get) -> dict[str, object]:
         last = m.emergence_gap("last")
         found["truncation/gap"].append(last)
         found["truncation/gap_above_random"].append(last - m.emergence_gap("random"))
-    found["emergence/twin_valley"] = [float(twin.reductions().min()) for _, twin in pairs]
-    found["twin/reduction_lost"] = [m.aligned().reduction - twin.aligned().reduction for m, twin in pairs]
+    found["emergence/twin_valley"] = [float(control.reductions().min()) for _, control in pairs]
+    found["twin/reduction_lost"] = [m.aligned().reduction - control.aligned().reduction for m, control in pairs]
     values: dict[str, object] = {name: Estimate.mean(np.array(each)) for name, each in found.items()}
     values["emergence/crossed"] = float(np.mean(found["emergence/crossed"]))
     for name in ("signs", "reduction"):

@@ -16,7 +16,7 @@ from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from .arithmetic import ERRORS, RHO
 from .common import legend_above, named_ticks
-from .ladder import Get, Model, by_size, mixed, twins
+from .ladder import Get, Model, by_size, controls, mixed
 from .probe_statistics import errors
 
 #: Where the start is drawn: 0 has no place on a log scale.
@@ -35,13 +35,13 @@ def in_words(name: str) -> str:
     return "{} layers, width {}".format(*name[1:].split("w"))
 
 
-def _curves(ax: Axes, get: Get, curve: Curve, with_twins: bool = False) -> None:
-    """A line for every size, the mean over its seeds, which share their places; those of twins are grey."""
+def _curves(ax: Axes, get: Get, curve: Curve, with_controls: bool = False) -> None:
+    """A line for every size, the mean over its seeds, which share their places; those of controls are grey."""
 
     def mean(runs: list[Model]) -> tuple[np.ndarray, np.ndarray]:
         return curve(runs[0])[0], np.mean([curve(m)[1] for m in runs], 0)
 
-    alone = by_size([twin for _, twin in twins(get)]) if with_twins else {}
+    alone = by_size([control for _, control in controls(get)]) if with_controls else {}
     for colour, (name, runs) in zip(style.PALETTE, by_size(mixed(get)).items(), strict=False):
         if name in alone:
             ax.plot(*mean(alone[name]), color=style.COLOURS["dummy"], lw=1.1, ls="--", zorder=1)
@@ -73,7 +73,7 @@ def layers(get: Get) -> Figure:
     def depth(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.linspace(0, 1, len(values)), values
 
-    _curves(axes[0], get, lambda m: depth(errors(m.arrays["lines_estimate"][-1], m.target)), with_twins=True)
+    _curves(axes[0], get, lambda m: depth(errors(m.arrays["lines_estimate"][-1], m.target)), with_controls=True)
     _curves(axes[1], get, lambda m: depth(m.arrays["block10_surprisal"][-1].mean(0)))
     axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, None))
     axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal (nats)", yscale="log")
@@ -95,7 +95,7 @@ def development(get: Get) -> Figure:
     fig, (reduction, induction) = style.figure(1, 2, height=4.4, sharex=True)
     for (low, high), label in ((PRINTED_VALLEYS, "printed"), (PRINTED_PEAKS, None)):
         reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0, label=label)
-    _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_twins=True)
+    _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_controls=True)
     _curves(induction, get, lambda m: (_steps(m), (m.arrays["block10_margin"] > 0).mean(1)))
     copied = np.mean([(m.arrays["block10_margin"] > 0).mean(1) for m in mixed(get)], 0)
     begun = _steps(mixed(get)[0])[copied > 0.5][:1]
@@ -209,7 +209,7 @@ def table(get: Get) -> Table:
     every = {"slope": "0.08 to 0.12", "r2": "0.05 to 0.09", "signs": signs, "contracting": "90 to 96 %"}
     rows.append({"model": "all of them (printed)"} | every)
     rows += [row(name, runs) for name, runs in by_size(mixed(get)).items()]
-    rows += [row(f"{name}, no regression", runs) for name, runs in by_size([m for _, m in twins(get)]).items()]
+    rows += [row(f"{name}, no regression", runs) for name, runs in by_size([m for _, m in controls(get)]).items()]
     columns = {
         "model": "model",
         "slope": "slope $alpha$",

@@ -157,8 +157,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-#: From this many steps on compiling pays for these studies, whose groups hold many runs.
-_study = partial(Study, "nagy2026", compile_from=1000)
+_study = partial(Study, "nagy2026", compile_from=1000)  # steps from which compiling pays, with many runs a group
 _MASKS = ("none", "spectral", "random", "redundant")
 
 

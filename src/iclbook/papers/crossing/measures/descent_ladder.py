@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from ....draw import numpy_rng
 from ....statistics import Estimate, widened_error
 from ...nagy2026 import prompts
-from ...nagy2026.ladder import Get, Model, by_size, mixed, twins
+from ...nagy2026.ladder import Get, Model, by_size, controls, mixed
 from ...nagy2026.probe_statistics import alignments
 from . import descent
 from .descent import Prompts, Stack, scores
@@ -141,17 +141,17 @@ class Judge:
 
 
 class Ladder(NamedTuple):
-    """Judges by number of layers, scores by size of the ladder's models and of their twins, and how unlike any stack the models are (:meth:`Judge.apart`)."""
+    """Judges by number of layers, scores by size of the ladder's models and of their controls, and how unlike any stack the models are (:meth:`Judge.apart`)."""
 
     judges: dict[int, Judge]
     ladder: dict[str, list[float]]
-    twins: dict[str, list[float]]
+    controls: dict[str, list[float]]
     apart: list[float]
 
 
 def judged(get: Get, stacks: int) -> Ladder:
     """Every model at the end of training, by judges that know ``stacks`` stacks of either side."""
-    ladder, alone = mixed(get), [twin for _, twin in twins(get)]
+    ladder, alone = mixed(get), [control for _, control in controls(get)]
 
     def layers(m: Model) -> int:
         return m.arrays["lines_estimate"].shape[-1] - 1
@@ -170,10 +170,10 @@ def judged(get: Get, stacks: int) -> Ladder:
 
 def ladder_values(found: Ladder) -> dict[str, object]:
     """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
-    says of the size of the ladder of which it says least, and of the twins, mean and error over sizes; and of known stacks: the largest mean score of a kind
+    says of the size of the ladder of which it says least, and of the controls, mean and error over sizes; and of known stacks: the largest mean score of a kind
     of imitation, the least of those that descend."""
-    of_sizes = [np.mean(said) for said in found.twins.values()]
-    units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(found.twins.values())))
+    of_sizes = [np.mean(said) for said in found.controls.values()]
+    units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(found.controls.values())))
     least = min(found.ladder.values(), key=np.mean)
     judges = found.judges.values()
     imitations = [(judge.yes, said) for judge in judges for said in judge.no.values()]
