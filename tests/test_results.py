@@ -39,25 +39,23 @@ COMPUTED = [(paper, name) for paper, name, study in EVERY if isinstance(study, C
 
 
 #: What takes ten seconds of a core and more to make or train again and is of no new kind: `make test-full` does.
-LONG = set(
-    [
-        "waits",
-        "sgd_waits",
-        "ladder_large",
-        "ladder_small",
-        "masks",
-        "language_gd",
-        "language_gd_ff",
-        "glyph_networks_unseen",
-        "images_unseen1",
-        "images_linear_unseen1",
-        "images_short0",
-        "images_short1",
-        "images_seen0",
-        "images_seen1",
-        "images_last",
-    ]
-)
+LONG = {
+    "waits",
+    "sgd_waits",
+    "ladder_large",
+    "ladder_small",
+    "masks",
+    "language_gd",
+    "language_gd_ff",
+    "glyph_networks_unseen",
+    "images_unseen1",
+    "images_linear_unseen1",
+    "images_short0",
+    "images_short1",
+    "images_seen0",
+    "images_seen1",
+    "images_last",
+}
 
 
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
