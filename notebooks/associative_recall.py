@@ -53,7 +53,9 @@ from iclbook.tasks import AssociativeRecall
 record = Recorder("recall2025", profile)
 style.use()
 paper = profile == "paper"
-READINGS = {"order": stages.experiment(), "k": stages.experiment(window=stages.HEADS)}
+READINGS = {
+    name: stages.experiment(window=window) for name, window in stages.WINDOWS.items()
+}
 
 # %% [markdown]
 # ## The task

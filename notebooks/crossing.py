@@ -135,7 +135,7 @@ show_model(waiting_time())
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *The number $p$ of factors that must grow together says how the wait grows: markers, ten models (table below) and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
+# *The number $p$ of factors that must grow together says how the wait grows: markers, ten models (table above) and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
 # Each panel counts from a model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 
 # %% tags=["remove-input"]
@@ -279,7 +279,7 @@ show(
 # step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a skip
 # connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
-# %% mystnb={"image": {"alt": "Dots for every run of six models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads with ten covariates or ten examples in most, so under plain gradient descent, and those on labels with a mean in none. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Dots for every run of six models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads in most runs with ten covariates, with ten examples and under plain gradient descent, and in none on labels with a mean. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
     name: crossing.results(name, profile, device) for name in heads_as_steps.TASKS
 }
@@ -344,7 +344,7 @@ record.verdicts("q-step-ladder")
 
 # %% [markdown]
 # On stacks made by hand
-# the five together succeed: even for the hardest imitation, which walks to the right answer, the area is {glue:text}`rungs/area`. Of the language models they say descent at some sizes, not at each: the
+# the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. Of the language models they say descent at some sizes, not at each: the
 # least share is {glue:text}`rungs/ladder`. And the models resemble none of our stacks: their distance to their neighbours is larger than that of {glue:text}`rungs/apart` of new stacks, on average.
 #
 # ## Descent with which kernel?

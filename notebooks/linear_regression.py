@@ -340,8 +340,9 @@ decayed, reduced = (
     read_heads(results(name, profile, device).group("h2"))
     for name in ("decay", "reduced")
 )
-size = valley.best, d, L, s2
-record.all(learning_rates.decay_records(decayed, heads[2], reduced, *size))
+record.all(
+    learning_rates.decay_records(decayed, heads[2], reduced, valley.best, d, L, s2)
+)
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
 record.all(learning_rates.variation_records(varied))
 
@@ -859,7 +860,7 @@ assert np.allclose(end.loss[-1][alone], best, atol=1e-6)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
-# Slips of the paper that leave its story as it is. The mask and the theorem's space and symbols are computed; the missing sum, captions and file names are transcribed by hand.
+# Slips of the paper that leave its story as it is. The mask and the theorem's space are computed. The theorem's symbols are counted by hand, and the missing sum, captions and file names are transcribed.
 #
 # - **The mask.** The definition masks causally, so that the query attends to itself. The closed form of $\hat y_q$, which this chapter follows, has no query among the keys. Their predictions differ.
 # - **Theorem 1's space.** It asks for $\min\{|\mathcal{H}_+|, |\mathcal{H}_-|\} > 1$, two heads of each sign. Read $\ge 1$, which takes in the two-head model.
@@ -869,7 +870,7 @@ assert np.allclose(end.loss[-1][alone], best, atol=1e-6)
 # - **Figures.** Two are numbered 4.2, image files return under a second number (that of 2.5 under 4.1), and the early patterns are those of Figure 2.6, not 2.5.
 
 # %% tags=["hide-input"]
-record.all(theorem_1.errata_records(example))
+record.all(theorem_1.errata_records(example, heads[2]))
 record.verdicts("errata")
 
 # %% [markdown]

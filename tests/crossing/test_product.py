@@ -7,10 +7,9 @@ import pytest
 
 from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.crossing.measures.waits import degrees
-from iclbook.papers.crossing.waits_in_page import DEGREES, LEFT, directions
 from iclbook.training import gradient_flow
 
-GOAL = 1 - np.sqrt(LEFT)
+GOAL = 1 - np.sqrt(product.LEFT)
 
 
 def test_two_and_four_equal_factors_have_a_closed_form():
@@ -22,18 +21,18 @@ def test_two_and_four_equal_factors_have_a_closed_form():
         assert product.wait(np.full(4, size)) == pytest.approx(four(GOAL ** (1 / 4)) - four(size), rel=1e-9)
 
 
-@pytest.mark.parametrize("p", DEGREES)
+@pytest.mark.parametrize("p", product.DEGREES)
 def test_unequal_factors_wait_as_long_as_their_flow_does(p):
     start = 0.2 * np.random.default_rng(p).uniform(0.5, 1.5, p)
-    goal = LEFT * product.loss(np.zeros(p))
+    goal = product.LEFT * product.loss(np.zeros(p))
     flow = gradient_flow(product.gradient, start, 1e7, events=[lambda x: goal - product.loss(x)], stop_at=0, rtol=1e-11)
-    assert product.wait(start, LEFT) == pytest.approx(flow.first(), rel=1e-6)
+    assert product.wait(start, product.LEFT) == pytest.approx(flow.first(), rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["equal", "own"])
-@pytest.mark.parametrize("p", DEGREES)
+@pytest.mark.parametrize("p", product.DEGREES)
 def test_small_starts_obey_the_law(kind, p):
-    direction, sizes = directions()[kind][str(p)], 1e-3 / 2.0 ** np.arange(4)
+    direction, sizes = product.directions()[kind][str(p)], 1e-3 / 2.0 ** np.arange(4)
     waits = np.array([product.wait(size * direction) for size in sizes])
     law = np.array([product.law(p, size, direction) for size in sizes])
     assert law == pytest.approx(waits, rel=5e-3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,8 +81,9 @@ def test_alignment_and_contraction_rates_against_scipy():
 def test_distances_of_printed_numbers_in_standard_deviations():
     rows = np.array([[0.0, 2.0, 4.0], [9.0, 10.0, 11.0]])  # mean 2, sd 2; mean 10, sd 1
     runs = section_9_6.Diversity([1e-3, 3e-3], rows, rows, 0.0)
-    assert runs.apart(5.0) == pytest.approx(1.5)
-    assert runs.apart(8.0) == pytest.approx(2.0)
+    assert runs.base_z(5.0) == pytest.approx(1.5)
+    assert runs.base_z(8.0) == pytest.approx(2.0)
+    assert replace(runs, common=1.0).base_z(5.0) == pytest.approx(5 / np.hypot(1, 10))
 
 
 # -- heads and masks ------------------------------------------------------------------------------------------------------

@@ -58,8 +58,8 @@ def test_a_reversed_or_weakened_statement_is_refuted(s):
 def test_v1_and_a7_do_not_use_what_they_define():
     found = records()
     assert (found["theory/V1/uses_gains"], found["theory/A7/uses_rate"]) == (False, False)
-    (b6,) = [s for s in OF_NUMBERS if s.id == "A2"]
-    assert uses(b6, "b")
+    (a2,) = [s for s in OF_NUMBERS if s.id == "A2"]
+    assert uses(a2, "b")
 
 
 def test_tables_name_counterexample_and_repair():

@@ -107,7 +107,9 @@ def executed_text(docname: str, source: str, profile: str, root: Path) -> str:
     if why := is_stale(name, profile, root):
         logger.warning("%s", stale_line(name, profile, why), location=docname)
     bare = nbformat.writes(jupytext.reads(source, fmt="py:percent"))
-    return _or_warn(docname, bare, _shown, name, profile, root)
+    return (
+        _or_warn(docname, bare, _shown, name, profile, root) if executed_path(name, profile, root).is_file() else bare
+    )
 
 
 def _shown(name: str, profile: str, root: Path) -> str:

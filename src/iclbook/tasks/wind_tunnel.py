@@ -218,7 +218,7 @@ class BijectionElimination:
         return both[..., :-1, :, :].transpose(-1, -2).to(dtype)
 
     def batch(self, normals: Tensor, words: Tensor) -> Batch:
-        """From no normals, whose type the result has, and words: tokens ``(..., T, D, B)``, nothing as the query, and the images ``(..., K, V, B)``, one-hot, as the target."""
+        """From words, in the dtype of ``normals`` (which are empty): tokens ``(..., T, D, B)``, nothing as the query, and the images ``(..., K, V, B)``, one-hot, as the target."""
         keys, images = self.draw(words)
         target = one_hot(images, self.symbols).transpose(-1, -2).to(normals.dtype)
         return Batch(self.encode(keys, images, normals.dtype), target[..., 0, :0, :], target)

@@ -95,7 +95,9 @@ def closed_forms(n: int = 240) -> dict[str, float]:
         "eq/gradients": max(gradient_error(index) for index in range(n)),
         "eq/sizes": len(shapes),
         "eq/jacobian": max(relative(closed.softmax_jacobian(s.softmax(-1)), jacobian(s)) for s in rows),
-        "eq/blocked": max(blocked_error(T, scale) for T in (5, 96, 97, 250) for scale in (0.1, 0.5, 0.8)),
+        "eq/blocked": max(
+            blocked_error(T, scale) for T in (5, closed.BLOCK, closed.BLOCK + 1, 250) for scale in (0.1, 0.5, 0.8)
+        ),
     }
 
 

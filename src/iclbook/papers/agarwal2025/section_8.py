@@ -118,7 +118,7 @@ def norm_spread(model: SingleHead, x: Tensor) -> float:
 
 
 def directions_moved(start: SingleHead, x: Tensor, y: Tensor, rate: float = 1e-4) -> Tensor:
-    """Change of the values' directions ``(T, d_v)`` in one small step from the start; in float64, since the change is near the rounding of float32."""
+    """Change of the values' directions ``(T, d_v)`` in one small step from the start; the model must be float64, since the change is near the rounding of float32."""
     after = deepcopy(start)
     slopes = torch.autograd.grad(cross_entropy(start(x), y), list(start.parameters()))
     with torch.no_grad():

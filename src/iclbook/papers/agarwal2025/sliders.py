@@ -22,7 +22,7 @@ from .chain_runs import INIT_SCALE, MATRICES, Data, data
 from .figures_1_5 import plot_attention_at
 from .table_1 import COLOUR, DASH
 
-#: The short chain: symbols, steps of training, base rate, seed.
+#: The short chain: length, steps of training, base rate, seed.
 T, STEPS, RATE, SEED = 150, 300, 0.02, 42
 
 

@@ -49,7 +49,7 @@ class Curves:
 
 
 def joined(first: Curves, second: Curves) -> Curves:
-    """The same arm over other seeds."""
+    """One arm over the seeds of two studies."""
     assert not set(first.seeds) & set(second.seeds), "a seed of two studies"
     values = {name: np.concatenate([own, second[name]], 1) for name, own in first.values.items()}
     return Curves(first.steps, first.seeds + second.seeds, values)

@@ -56,14 +56,14 @@ def prior_error(task: BijectionElimination) -> np.ndarray:
 
 
 def lstm_baseline_records() -> dict[str, object]:
-    """The answers of :func:`hmm_answers` at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
+    """Errors of the answers ``uniform`` and ``memoryless`` of :func:`hmm_answers`, and the printed errors over the latter, at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
     answers, says = hmm_answers(HmmFiltering(5, 5, 20), 12_000), printed("agarwal2025")
     means = {name: np.array([own[:15].mean(0), own.mean(0)]) for name, own in answers.items()}  # (2, n)
-    memoryless = means["memoryless"].mean(1)
+    no_memory = means["memoryless"].mean(1)
     return {
         "lstm_baseline/uniform": Estimate.mean(means["uniform"]),
-        "lstm_baseline/memoryless": memoryless,
-        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / memoryless[1] for m in list(LOOKS)[:3]],
+        "lstm_baseline/memoryless": no_memory,
+        "lstm_baseline/printed_ratios": [says[f"tunnel/{m}"] / no_memory[1] for m in list(LOOKS)[:3]],
     }
 
 

@@ -145,13 +145,11 @@ def marks(most: int) -> list[int]:
     return found
 
 
-def waits(
-    task: LinearRegression, rule: str, sizes: tuple[float, ...], seed: int, most: int, n_heads: int = HEADS
-) -> list[float]:
+def waits(task: LinearRegression, rule: str, sizes: tuple[float, ...], seed: int, most: int) -> list[float]:
     """Steps until the mean loss is below :func:`level`, for starts of these sizes, by the library; NaN where ``most`` steps are too few."""
     optimiser, rate, _ = RULES[rule]
     runs = tuple(Run(seed, rate=rate, init_scale=size) for size in sizes)
-    group = Group(rule, Attention, {"d": task.d, "n_heads": n_heads}, runs, optimiser=optimiser)
+    group = Group(rule, Attention, {"d": task.d, "n_heads": HEADS}, runs, optimiser=optimiser)
     record = marks(most)
     history = Trainer(task, [group], record[-1], BATCH, record=record, device="cpu").train(progress=False)[rule]
     below = history.loss < level(task)  # (T, R); NaN at step 0

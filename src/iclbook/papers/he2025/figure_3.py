@@ -85,8 +85,8 @@ def preconditioners(results: Results, task: LinearRegression) -> Preconditioners
 
 
 def preconditioner_records(results: Results, found: Preconditioners, census: Preconditioners) -> Records:
-    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how that
-    nears the inverse covariance as L grows; of the runs that split the shape of the blocks, and what the displayed step, preconditioned by the blocks
+    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how the
+    optimum nears the inverse covariance as L grows. For the runs that split: the shape of the blocks, and what the displayed step, preconditioned by the blocks
     weighted with mu, leaves of their answers, beside a step without a preconditioner."""
     inverse, best = np.linalg.inv(found.task.covariance), found.best()
     by_length = [shape_distance(found.best(n), inverse) for n in (10, 40, 160, 1000)]
@@ -238,20 +238,16 @@ def off_steps(heads: MultiHeads, steps: Array) -> Array:
     return np.linalg.norm(apart.reshape(len(apart), -1), axis=1) / np.linalg.norm(steps)
 
 
-def score_scale(setting: str, task: MultiTaskRegression) -> float:
-    """The factor on scores in the setting of the ``text``, or of the published ``code``."""
-    return 1.0 if setting == "text" else code_scale(task.d, task.n_tasks)
-
-
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
     """Heads by setting and number."""
     for task in tasks.values():
         third = task.d // 3
         thirds = [range(2 * third), range(third, task.d)]
         assert list(map(list, task.supports)) == list(map(list, thirds)), "feature groups are thirds of the features"
+    scales = {setting: 1.0 if setting == "text" else code_scale(t.d, t.n_tasks) for setting, t in tasks.items()}
     return {
-        setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), score_scale(setting, task)) for h in PAPER_HEADS}
-        for setting, task in tasks.items()
+        setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), scale) for h in PAPER_HEADS}
+        for setting, scale in scales.items()
     }
 
 
@@ -347,13 +343,13 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
     }
 
 
-def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression, scale: float) -> Records:
+def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression) -> Records:
     """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads; and what one with
     equal weights leaves."""
     weights = np.einsum("rhn,rhj->rnj", heads.mu, heads.omega)[..., None] * np.eye(task.d)
     equal = np.broadcast_to(np.eye(task.d), weights.shape)
     every = {"unexplained": weights, "unexplained_by_equal": equal}
-    return {name: each_run(unlike_step(results, "h2", of, task, scale)) for name, of in every.items()}
+    return {name: each_run(unlike_step(results, "h2", of, task, heads.scale)) for name, of in every.items()}
 
 
 def multitask_records(
@@ -362,17 +358,17 @@ def multitask_records(
     """Global pattern and Figures 3.2 to 3.5 in both settings; ``results`` hold circuits and ``h<H>/error``."""
     values = cross_task_records(settings["text"], results["text"], tasks["text"])
     for setting, by_h in settings.items():
-        task, errors = tasks[setting], results[setting]
+        task, own = tasks[setting], results[setting]
         separate = best_steps(task, separate=True)[0]
         to_separate = {h: {"to_separate": each_run(off_steps(by_h[h], separate))} for h in (3, 4)}
-        for figure, own in {
+        for figure, found in {
             "multitask": pattern(by_h),
             "fig3.2": one_head(by_h[1]),
-            "fig3.3": two_heads(by_h[2], by_h[1]) | weighted_step(by_h[2], errors, task, score_scale(setting, task)),
+            "fig3.3": two_heads(by_h[2], by_h[1]) | weighted_step(by_h[2], own, task),
             "fig3.4": four_heads(by_h[4]) | to_separate[4],
-            "fig3.5": three_heads(by_h[3], by_h[4], errors) | to_separate[3],
+            "fig3.5": three_heads(by_h[3], by_h[4], own) | to_separate[3],
         }.items():
-            values |= {f"{figure}/{setting}/{name}": value for name, value in own.items()}
+            values |= {f"{figure}/{setting}/{name}": value for name, value in found.items()}
     return values | {"multitask/transfer3": settings["text"][3].transfer[0].ravel()}
 
 

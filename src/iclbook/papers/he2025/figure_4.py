@@ -41,8 +41,8 @@ def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng:
 
 
 def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
-    """Error ``(n,)`` of linear attention in closed form, at the rate that training found: a gradient step of rate eta L / 40 where 1/L is frozen at
-    1/40, a parabola in L."""
+    """Error ``(n,)`` of linear attention in closed form, at the rate that training found: a gradient step of rate eta L / L_0 where 1/L is frozen at
+    1/L_0, L_0 the training length: a parabola in L."""
     rate = float(linear.settled(effective_rate(linear.omega, linear.mu)).mean())
     return predictors.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
 
@@ -90,9 +90,9 @@ def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, 
 
 
 def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
-    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn: root mean square of what they
-    miss, over its own."""
-    x, y, x_q = prompts.x[:2000], prompts.y[:2000], prompts.x_q[:2000]
+    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn: root mean square error,
+    over the root mean square of linear attention."""
+    x, y, x_q, y_q = (of[:2000] for of in (prompts.x, prompts.y, prompts.x_q, prompts.y_q))
     rng = numpy_rng(0)
     kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))[:, None]
     soft = softmax_heads_of_linear(kq, ov, gamma=1e-3)
@@ -101,8 +101,8 @@ def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
         return float(np.sqrt(unlike_pair(linear, built)))
 
     values = {}
-    centred = Prompts(x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True), x_q, y_q=x_q[:, 0])
-    for name, of in (("centred", centred), ("uncentred", Prompts(x, y, x_q, x_q[:, 0]))):
+    centred = Prompts(x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True), x_q, y_q)
+    for name, of in (("centred", centred), ("uncentred", Prompts(x, y, x_q, y_q))):
         # attended takes circuits of many runs; here there is one
         (linear,), (built,) = attended(kq[None], ov[None], of, "linear"), attended(*(c[None] for c in soft), of)
         values[f"linsoft/{name}"] = Estimate(missed(linear, built), over_blocks(missed, linear, built))

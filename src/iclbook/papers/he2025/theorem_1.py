@@ -193,7 +193,8 @@ Gap = tuple[Array, Array]
 
 
 def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS, draws: int = 4000) -> Gap:
-    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts: quantiles ``(2, n)`` and bound ``(n,)`` at gammas ``(n,)``."""
+    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts:
+    quantiles ``(2, n)`` and bound ``(n,)`` at gammas ``(n,)``."""
     prompts = predictors.sample_prompts(draws, d, L, s2, seed)
     apart = predictors.gd_gap(gammas, eta, prompts.x, prompts.y, prompts.x_q)
     return np.quantile(apart, [0.5, 1 - DELTA], axis=1), predictors.theorem_gap_bound(gammas, d, s2)
@@ -382,15 +383,15 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
 DEFINED, USED = {"S_gamma", "S-bar"}, {"S*", "S-bar"}
 
 
-def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor]) -> Records:
-    """The mask against the closed form of the prediction; Theorem 1's space, min(|H+|, |H-|) > 1, and symbols."""
+def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor], two: Heads) -> Records:
+    """The mask against the closed form of the prediction; whether a trained pair lies in Theorem 1's space, min(|H+|, |H-|) > 1; and symbols."""
     kq, ov, context, query = example
     token = torch.cat([query, torch.zeros_like(query[:1])])
     closed_form = attend(kq, ov[:, -1:], context, query)  # no query among the keys
     masked = attend(kq, ov[:, -1:], torch.cat([context, token[None]]), query)
-    pair = np.array([0.13, -0.13])
+    sides = np.minimum((two.omega[-1] > 0).sum(-1), (two.omega[-1] < 0).sum(-1))  # (R,)
     return {
         "typo/mask_difference": (masked - closed_form).abs().max().item(),
-        "typo/two_heads_in_space": bool(min((pair > 0).sum(), (pair < 0).sum()) > 1),
+        "typo/two_heads_in_space": bool((sides > 1).any()),
         "typo/undefined_symbols": len(USED - DEFINED),
     }

@@ -152,7 +152,7 @@ def records(get: Get) -> dict[str, object]:
 
     ``alignment``: slope, signs and error reduction (sections 8 and 8.4, finding 1), and correlation of a prompt's own decay by layer with its Gram sum (caveat
     iii). ``nulls``: what remains of finding 1 under noise with the read-out's own means and deviations, other prompts' answers, a context without a law.
-    ``twin``: how much more error models with regression take away than their copies, and what of signs and reduction above noise a copy has. ``rates``
+    ``twin``: how much more error models with regression take away than their controls, and what of signs and reduction above noise a control has. ``rates``
     (finding 4): the local slope against the decay by layer, and both against the error that is left. ``emergence`` (finding 2): valley before the peak and
     crossing out of it; of models without regression, whose peak is noise, the least of the whole course. ``truncation`` (section 8.3): accuracy with and
     without the directions below the rank, and the same number of random directions.

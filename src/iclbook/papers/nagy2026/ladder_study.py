@@ -1,4 +1,4 @@
-"""The ladder: small language models of the Pythia shape, trained on the mixed corpus and on its twin without a law, probed at steps on a log scale.
+"""The ladder: small language models of the Pythia shape, trained on the mixed corpus and on the same corpus without regression, probed at steps on a log scale.
 
 The paper's evidence on development (sections 8.4 and 8.5) is about checkpoints of published models, which are not at hand; the ladder stands in.
 """
@@ -116,7 +116,7 @@ def ladder(
 
 
 def ladder_studies(profile: str) -> list[Study]:
-    """The studies of a profile. Runs of one seed start from the same numbers with and without regression, so that twins are pairs."""
+    """The studies of a profile. Runs of one seed start from the same numbers with and without regression, so that a model and its control are a pair."""
     if profile == "smoke":
         few = Probing(lines=48, blocks=16)
         small = ((2, 16, 2), (2, 24, 2))

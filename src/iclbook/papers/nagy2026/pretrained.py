@@ -72,9 +72,7 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
                 f"{path} is no result of a probe ({problem})", "Probe the model again, or remove it."
             ) from None
         if any(name.startswith(OLDER) for name in (*probed.values, *arrays)):
-            raise UserError(
-                f"{path} was written by an older iclbook: probe again", "Run `iclbook probe` on that model."
-            )
+            raise UserError(f"{path} was written by an older iclbook", "Probe the model again, or remove it.")
         if key in found:
             raise UserError(f"{path} repeats another file: {' '.join(filter(None, key))}", "Remove one of them.")
         found[key] = probed

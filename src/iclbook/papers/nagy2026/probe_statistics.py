@@ -16,8 +16,8 @@ from ...draw import numpy_rng
 Array = np.ndarray
 #: Residuals are clipped here before their logarithm is taken; unstated.
 CLIP = 1e-3
-#: Draws of a null model; simulated panels of models.
-DRAWS, PANELS = 200, 4000
+#: Draws of a null model; simulated ladders of models.
+DRAWS, LADDERS = 200, 4000
 
 
 class Alignment(NamedTuple):
@@ -216,8 +216,8 @@ class Power(NamedTuple):
 def power(n: int, r: float) -> Power:
     """What n models can show, from simulated ladders with normal numbers."""
     rng = numpy_rng(0)
-    target = rng.standard_normal((PANELS, 1, n))
-    feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((PANELS, FEATURES, n))
+    target = rng.standard_normal((LADDERS, 1, n))
+    feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((LADDERS, FEATURES, n))
     pearson = stats.pearsonr(feature, target, axis=-1)
     half = 1.96 / np.sqrt(n - 3)
     centre = np.arctanh(pearson.statistic[:, 0])

@@ -112,8 +112,8 @@ def kept(width: int) -> list[int]:
 
 
 def truncations(embed: Tensor, drop: str = "last") -> Tensor:
-    """Embeddings ``(K, V, w)`` of fewer directions than ``(V, w)``: without the ``last`` singular directions (the paper's), or directions of a ``random``
-    basis (the control)."""
+    """Embeddings ``(K, V, w)`` that keep fewer directions of ``embed`` ``(V, w)``: without its ``last`` singular directions (the paper's), or without
+    directions of a ``random`` basis (the control)."""
     w = embed.shape[1]
     if drop == "random":
         source = random.normals(random.keys([0]), torch.tensor([w]), BASIS, (w, w))[0, 0].to(embed)

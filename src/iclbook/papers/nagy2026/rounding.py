@@ -116,7 +116,7 @@ def recompute(item: Item) -> Recomputed:
         lowest = -math.inf if expects.low is None else Fraction(expects.low)
         highest = math.inf if expects.high is None else Fraction(expects.high)
         limits, strict = [(lowest, highest)] * len(centre), expects.strict
-    gaps = [max(lower - high[i], low[i] - upper) for i, (lower, upper) in enumerate(limits)]
+    gaps = [max(lower - most, least - upper) for (lower, upper), least, most in zip(limits, low, high, strict=True)]
     follows = all(gap < 0 or (gap == 0 and not strict) for gap in gaps)
     return Recomputed(item, *(tuple(map(float, ends)) for ends in (centre, low, high)), follows)
 

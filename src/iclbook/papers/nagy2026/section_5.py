@@ -175,7 +175,7 @@ def figure() -> Figure:
     ):
         left.text(x, y, words, fontsize=8, ha="right", va="center", color=style.PALETTE[hue])
     left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e2))
-    queries = np.linspace(-4, 4, 161)
+    data, queries = examples(20, 0.5, 3, 0.7), np.linspace(-4, 4, 161)  # off a line
     right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
     right.text(4, data.y.min(), "range of the targets", fontsize=8, ha="right", va="bottom")
     right.plot(data.x, data.y, ".", color=style.COLOURS["dummy"], ms=5, label="examples")

@@ -62,8 +62,10 @@ def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRu
         mask, activation, _ = spec.name.split("-")
         for rate, errors in by_rate(study, results, spec.name, "error").items():
             setting = f"{activation}, {label(spec.optimiser, rate)}"
-            seeds = [errors[-1], *([more[f"{mask}/error"][-1]] if setting == f"softmax, {JUDGED}" else ())]
-            found.setdefault(setting, {})[mask] = np.concatenate(seeds)
+            last = errors[-1]
+            if setting == f"softmax, {JUDGED}":
+                last = np.concatenate([last, more[f"{mask}/error"][-1]])
+            found.setdefault(setting, {})[mask] = last
     return {setting: MaskRuns(blocks) for setting, blocks in found.items()}
 
 

@@ -155,7 +155,7 @@ def _best_layer() -> dict[str, float]:
 
 
 def table(settings: dict[str, Course]) -> Table:
-    """Errors and rho_2 along training, rho_2 by ends, and both alignments at 18,000 steps, by setting."""
+    """Errors and rho_2 along training, rho_2 by ends, and both alignments at 0 and at 18,000 steps, by setting."""
 
     def ends(values: Sequence[float]) -> str:
         return f"{values[0]:+.2f} to {values[-1]:+.2f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -50,14 +51,16 @@ class Guided:
     scales: np.ndarray
 
 
+def _last(study: Study, results: Results, model: str, array: str) -> dict[float, np.ndarray]:
+    """What stands at the end, by rate."""
+    return {rate: x[-1].T for rate, x in by_rate(study, results, model, array).items()}
+
+
 def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> dict[str, Guided]:
     """Readings of section 9.5 (:data:`READING_NAMES`); studies and results by name of the study."""
     found = {}
     for name, prefix in (("guided", "set"), ("guided_fresh", "fresh"), ("guided_v295", "v295")):
-
-        def last(model: str, array: str, study: str = name) -> dict[float, np.ndarray]:
-            return {rate: x[-1].T for rate, x in by_rate(studies[study], results[study], model, array).items()}
-
+        last = partial(_last, studies[name], results[name])
         errors = {model: [last(model, f"error_n{n}") for n in CONTEXTS] for model in MODELS}
         losses = {model: last(model, "loss") for model in MODELS}
         sinks, scales = last("guided", "sink"), last("guided", "scale")
@@ -201,7 +204,7 @@ def nearest_width(choice: Mapping[str, Any]) -> int:
 
 def parameter_records(study: Study) -> dict:
     """Parameters of the trained models, and the search for architectures with the printed counts."""
-    ours = {g.name: sum(p.numel() for p in g.model(**dict(g.kwargs)).parameters()) for g in study.groups}
+    ours = {g.name: sum(p.numel() for p in g.build().parameters()) for g in study.groups}
     shared = [dict(zip(OPTIONS, values, strict=True)) for values in product(*OPTIONS.values())]
     baselines = [c for c in shared if count(c, **STATED["baseline"], guided=False) == PARAMETERS["baseline"]]
     added = [{"sink": sink, "scale": scale} for sink, scale in product(SINKS, SCALES)]

@@ -203,8 +203,8 @@ def grid_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
     settings = list(dict.fromkeys(setting for _, setting in grid))
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
         for j, setting in enumerate(settings):
-            pair = grid.get((d, setting))
-            if pair is not None and pair.learns:
+            pair = grid[d, setting]
+            if pair.learns:
                 look = {"color": style.PALETTE[j], "marker": "os^Dv"[j]}
                 ax.plot(pair.steps, pair.ratio, ms=3, label=setting, **look)
         ax.axhline(1, color=style.INK, lw=0.9)

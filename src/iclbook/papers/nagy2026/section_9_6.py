@@ -44,7 +44,7 @@ class Diversity:
         """Per cent by which the regulariser lowers the error of the same seed, ``(rates, seeds)``."""
         return 100 * (1 - self.diverse / self.base)
 
-    def apart(self, printed: float) -> float:
+    def base_z(self, printed: float) -> float:
         """Distance of a printed baseline from the mean of ours at the nearest rate, in standard deviations, those that seeds share included."""
         mean = self.base.mean(-1)
         return float((np.abs(printed - mean) / np.hypot(self.base.std(-1, ddof=1), self.common * mean)).min())
@@ -58,15 +58,16 @@ def _errors(study: Study, results: Results, group: str, step: int = -1, probe: s
 def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Results) -> dict[str, Diversity]:
     """Configurations of round 1 at 3,000 steps, in the paper's order; and ``round 2``, ``base_strong`` at the end."""
 
-    def pair(of: tuple[Study, Results], name: str, size: tuple[int, int], step: int) -> Diversity:
-        best = on_probes(of[0].groups[0].observe.probes)
+    of_study, of_wide = (on_probes(s.groups[0].observe.probes) for s in (study, wide))
+
+    def pair(of: tuple[Study, Results], best: Estimate, name: str, size: tuple[int, int], step: int) -> Diversity:
         base = _errors(*of, "base_w{}_h{}".format(*size), step)
         return Diversity([*by_rate(*of, name, "loss")], base, _errors(*of, name, step), best.error / best.value)
 
     sizes = {name: (width, heads) for name, (width, heads, _) in CONFIGURATIONS.items()}
-    found = {name: pair((study, results), name, size, -2) for name, size in sizes.items()}
-    found["wide_spectrum"] = pair((wide, wide_results), "wide_spectrum", (32, 4), -1)
-    round_2 = pair((study, results), "base_strong", sizes["base_strong"], -1)
+    found = {name: pair((study, results), of_study, name, size, -2) for name, size in sizes.items()}
+    found["wide_spectrum"] = pair((wide, wide_results), of_wide, "wide_spectrum", (32, 4), -1)
+    round_2 = pair((study, results), of_study, "base_strong", sizes["base_strong"], -1)
     return {name: found[name] for name in _NAMES} | {"round 2": round_2}
 
 
@@ -74,8 +75,8 @@ def records(runs: dict[str, Diversity]) -> dict:
     """What decides rounds 1 and 2 of claim 9.6."""
     same = runs["small_strong"].base  # the very runs of small_medium's baseline too
     gap = abs(PRINTED_BASE["small_strong"] - PRINTED_BASE["small_medium"]) / PRINTED_BASE["small_strong"]
-    wide = {reading: runs[stands].apart(PRINTED_BASE["wide_spectrum"]) for reading, stands in WIDE_READINGS.items()}
-    bases = [runs[name].apart(PRINTED_BASE[name]) for name in CONFIGURATIONS]
+    wide = {reading: runs[stands].base_z(PRINTED_BASE["wide_spectrum"]) for reading, stands in WIDE_READINGS.items()}
+    bases = [runs[name].base_z(PRINTED_BASE[name]) for name in CONFIGURATIONS]
     return {
         **{f"9.6/{reading}/base_z": z for reading, z in wide.items()},
         **{f"9.6/{reading}/gain": Estimate.mean(runs[stands].improvement) for reading, stands in WIDE_READINGS.items()},

@@ -135,8 +135,8 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
 
 
 def figure_5(deep: Sweep, sweep: Sweep) -> dict[str, Any]:
-    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for two blocks as for one: is the gap of Trained TF data (it
-    fits its contexts better than new ones) or optimisation (it does not fit them)? NLL at the best validation record."""
+    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for one and two blocks: does
+    Trained TF lag for want of data (it fits its contexts better than new ones) or of optimisation (it does not fit them)? NLL at the best validation record."""
     gd, tf = deep.nll["GD"], deep.nll["TF"]
     between = tf - gd  # runs of one number start from one seed and share minibatches
     found: dict[str, Any] = {
@@ -210,8 +210,8 @@ def figure_4(found: ByDepth) -> dict[str, Any]:
 
 
 def new_draws(get: Get, profile: str) -> dict[str, Any]:
-    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add; of the spread
-    between units, that of its difference to the spread within them."""
+    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add. The
+    error of the spread between units is that of its difference from the spread within them."""
 
     def of(study: str, group: str, what: str) -> np.ndarray:  # (units, inits)
         units = range(SIZES[profile].units)

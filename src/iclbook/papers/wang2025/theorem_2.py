@@ -100,13 +100,13 @@ def descend_scalars(loss: Callable[[Tensor, Tensor], Tensor], steps: int) -> tup
 
     optimiser.step(closure)
     closure()
-    return (b.detach(), t.detach()), float(torch.stack([b.grad, t.grad]).abs().max()), losses[:-1]
+    return (b.detach(), t.detach()), float(torch.stack([b.grad, t.grad]).abs().max()), losses
 
 
 def gradient_in_b(
     n_prompts: int, law: str = "sphere", group: Tensor | None = None, activation: str = "softmax"
 ) -> Gradient:
-    """Gradient at an arbitrary scaled identity: is it a multiple of I? With another activation t over N, as its weights do not sum to one."""
+    """Gradient at an arbitrary scaled identity: is it a multiple of I? With another activation t is divided by N, because its weights do not sum to one."""
     b, t = SCALARS
     x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE, law=law, group=group)
     scalars = at_scalars(b, t if activation == "softmax" else t / N)

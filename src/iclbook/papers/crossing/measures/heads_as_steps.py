@@ -108,13 +108,15 @@ def best(by: dict[str, Array]) -> list[str]:
 
 
 def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
-    """What the best of the paper's kernels leaves of one head, two heads and linear attention, and what the next best leaves."""
+    """What its kernel (of two heads the best of the paper's) leaves of one head, two heads and linear attention, and what the best other one leaves."""
     values: dict[str, object] = {
         "kernel/two_best": best(found["h2"])[0],
         "kernel/two_centred": found["h2"]["centred"].mean(),
     }
-    for name, group in (("one", "h1"), ("two", "h2"), ("linear", "linear")):
-        left, next_left = (found[group][kernel] for kernel in best(found[group])[:2])
+    judged = ("one", "h1", "softmax"), ("two", "h2", best(found["h2"])[0]), ("linear", "linear", "linear")
+    for name, group, kernel in judged:
+        left = found[group][kernel]
+        next_left = found[group][next(other for other in best(found[group]) if other != kernel)]
         values[f"kernel/{name}"] = Estimate(left.mean(), widened_error(left))
         values[f"kernel/{name}_next"] = next_left.mean()
     return values

@@ -70,7 +70,7 @@ def construction(matrix: np.ndarray, measured: Mapping[str, np.ndarray], task: A
 def first_jump(
     pop: Population, flow: Flow, printed: tuple[np.ndarray, np.ndarray], half: tuple[np.ndarray, np.ndarray]
 ) -> Figure:
-    """alpha and beta along the flow, beside the ODE with the printed Xi and with half of it; each ``printed`` is times and ``(2, T)``."""
+    """alpha and beta along the flow, beside the ODE with the printed Xi and with half of it; each as times ``(T,)`` and values ``(2, T)``."""
     fig, axes = style.figure(2, aspect=0.75)
     measured = alpha_beta(pop, flow.states)
     for i, (ax, name) in enumerate(zip(axes, (r"$\alpha_1$", r"$\beta_1$"), strict=True)):

@@ -30,8 +30,8 @@ def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, label: str | Non
         ax.axhline(value(m), color=style.INK, lw=0.9, ls=DOTS, label=label if m == 0 else None)
 
 
-def training(pop: Population, run: Training, seed: int = 0) -> Figure:
-    """Figures 1 and 4: loss with the plateau values, beta, and first-layer attention at the three printed steps, for one seed over all."""
+def training(pop: Population, run: Training) -> Figure:
+    """Figures 1 and 4: loss with the plateau values, beta, and first-layer attention at the three printed steps, for the first seed over all."""
     fig, grid = style.figure(3, 2, height=4.6, height_ratios=(1.15, 1))
     top = grid[0][0].get_gridspec()[0, :].subgridspec(1, 2)
     for ax in grid[0]:
@@ -39,8 +39,8 @@ def training(pop: Population, run: Training, seed: int = 0) -> Figure:
     left, right = fig.add_subplot(top[0]), fig.add_subplot(top[1])
     plateau_lines(left, pop.task, pop.n_heads, "plateau values")
     left.plot(run.steps, run.loss, color=style.COLOURS["dummy"], lw=0.5, alpha=0.35)
-    left.plot(run.steps, run.loss[:, seed], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
-    for h, beta in enumerate(pop.split(run.states[:, seed])[1].T):
+    left.plot(run.steps, run.loss[:, 0], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
+    for h, beta in enumerate(pop.split(run.states[:, 0])[1].T):
         right.plot(run.steps, beta, color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
     for ax, name, columns in ((left, "dot-product loss", 2), (right, r"$\beta$", 3)):
         for step in SNAPSHOTS:
@@ -48,7 +48,7 @@ def training(pop: Population, run: Training, seed: int = 0) -> Figure:
         ax.set(xlabel="step", ylabel=name)
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=8)
     for ax, step in zip(grid[1], SNAPSHOTS, strict=True):
-        _attention(ax, pop.attention(run.states[run.steps == step][0, seed]), f"step {step}")
+        _attention(ax, pop.attention(run.states[run.steps == step][0, 0]), f"step {step}")
     return fig
 
 
