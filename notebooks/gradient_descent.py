@@ -48,7 +48,7 @@ from iclbook.papers.nagy2026 import (
     section_9_5_1,
     section_9_6,
     solver,
-    theorem_tables,
+    theorems,
 )
 from iclbook.papers.nagy2026.studies import studies
 
@@ -479,15 +479,15 @@ record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 # to MN3; the last three sum over $d$ such weights, one for each channel. The paper reports that a proof kernel of its own verified them and that Lean 4 accepts the export;
 # it contains neither. Here each is a *formal statement*, decided twice: {glue:text}`theory/thirty_proved` of {glue:text}`theory/thirty` are proved.
 #
-# - The solver z3 decides it over the exact real numbers. Polynomial statements are decidable: it finds a proof or a counterexample, which sympy computes again in exact
-#   fractions. Statements on any number of channels are split into first case and step of an induction.
+# - The solver z3 decides it over the exact real numbers. Polynomial statements are decidable: it finds a proof, or that there is a counterexample; sympy computes the
+#   one that we list again in exact fractions. Statements on any number of channels are split into first case and step of an induction.
 # - The folder `proofs` holds the same statements in Coq; `make proofs` compiles them and prints the axioms each rests on.
 #
 # Statements whose hypotheses contradict each other, so that they prove anything: {glue:text}`theory/thirty_vacuous`. Inequalities: {glue:text}`theory/inequalities`.
 
 # %% tags=["hide-input"]
-record.all(theorem_tables.records())
-theorem_tables.thirty_table()
+record.all(theorems.records())
+theorems.thirty_table()
 
 # %% [markdown]
 # Most are one line of school algebra (A4 says that a square is not negative); the paper calls them "deliberately atomic". The names of a few promise more. Does the proof of V1, "a constructed
@@ -560,19 +560,15 @@ assert (
 # own? Do two layers that share one gain? Write both down in the form of this chapter's statements, and let the solver decide.
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-# A block: a name, a sentence, and hypotheses => conclusion. A channel is done when the product of its factors is 0.
-own, shared = solver.read("""
-Own gains ours
-    two layers with the gains 1/λ₁ and 1/λ₂ finish both channels
-    p*l = 1; q*m = 1 => (1 - p*l)*(1 - q*l) = 0 and (1 - p*m)*(1 - q*m) = 0
-
-One gain ours
-    two layers with one gain never do, if the eigenvalues differ
-    l != m => not ((1 - p*l)^2 = 0 and (1 - p*m)^2 = 0)
-""")
-words = [
-    solver.ask(statement)[0] for statement in (own, shared, shared.without("l != m"))
-]
+# A channel is done when the product of its factors is 0.
+own = solver.Statement(
+    given=("p*l = 1", "q*m = 1"),
+    then="(1 - p*l)*(1 - q*l) = 0 and (1 - p*m)*(1 - q*m) = 0",
+)
+shared = solver.Statement(
+    given=("l != m",), then="not ((1 - p*l)^2 = 0 and (1 - p*m)^2 = 0)"
+)
+words = [solver.ask(statement) for statement in (own, shared, shared.without("l != m"))]
 print(
     "own gains: {}; one gain: {}; one gain, equal eigenvalues allowed: {}".format(
         *words
@@ -651,7 +647,7 @@ assert np.abs(left - beta * centred).max() < 0.1 * np.abs(beta * centred).max()
 
 # %% tags=["remove-input"]
 record.verdicts("V2", "MN1")
-theorem_tables.failing_table()
+theorems.failing_table()
 
 # %% [markdown]
 # A paper that prints a percentage beside the two numbers it comes from can be checked without any model. We recomputed {glue:text}`arithmetic/items` such numbers and sentences, those on pretrained models

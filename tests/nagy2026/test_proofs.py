@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.papers.nagy2026.theorems import THIRTY
+from iclbook.papers.nagy2026.theorems import STATEMENTS as FORMAL
 from iclbook.project import find_root
 
+THIRTY = tuple(s.id for s in FORMAL if s.role == "statement")
 FOLDER = find_root() / "proofs"
 SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.v")}
 TEXT = "\n".join(SOURCES.values())
