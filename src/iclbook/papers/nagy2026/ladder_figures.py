@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...drawing.figure_data import Table
 from ...sliders import Slider, show
-from .arithmetic import ERRORS, RHO
+from .arithmetic import SERIES
 from .common import legend_above, named_ticks
 from .ladder import Get, Model, by_size, controls, mixed
 from .probe_statistics import errors
@@ -174,13 +174,19 @@ def show_read_out(get: Get, few: bool) -> None:
     )
 
 
-#: Section 8.4, findings 1 and 4: model, error and rates as printed.
-PRINTED_ALIGNMENT = {
-    "gpt2": (ERRORS[:2], RHO[:2]),
-    "Pythia-160M": ((), RHO[2:4]),
-    "Pythia-410M": (ERRORS[2:4], RHO[4:]),
-    "Pythia-1B": (ERRORS[4:], ()),
-}
+#: Section 8.4, findings 1 and 4: model -> errors, and rates, as printed.
+PRINTED_ERRORS = dict(
+    zip(
+        ("gpt2", "Pythia-410M", "Pythia-1B"), zip(SERIES["first_error"], SERIES["last_error"], strict=True), strict=True
+    )
+)
+PRINTED_RATES = dict(
+    zip(
+        ("gpt2", "Pythia-160M", "Pythia-410M"),
+        zip(SERIES["rho_predicted"], SERIES["rho_observed"], strict=True),
+        strict=True,
+    )
+)
 
 
 def table(get: Get) -> Table:
@@ -202,8 +208,12 @@ def table(get: Get) -> Table:
         }
 
     rows = [
-        {"model": f"{name} (printed)", "error": ", ".join(error), "rates": " / ".join(rates)}
-        for name, (error, rates) in PRINTED_ALIGNMENT.items()
+        {
+            "model": f"{name} (printed)",
+            "error": ", ".join(PRINTED_ERRORS.get(name, ())),
+            "rates": " / ".join(PRINTED_RATES.get(name, ())),
+        }
+        for name in ("gpt2", "Pythia-160M", "Pythia-410M", "Pythia-1B")
     ]
     signs = "{} to {}".format(*PRINTED_SIGNS)
     every = {"slope": "0.08 to 0.12", "r2": "0.05 to 0.09", "signs": signs, "contracting": "90 to 96 %"}

@@ -13,14 +13,10 @@ from ...drawing import style
 from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
 from ...training.study import Study
-from .arithmetic import ABLATION
+from .arithmetic import SERIES
 from .common import apart, by_rate, cross, label, legend_above
 
 DIMENSIONS = (4, 8, 16)
-#: Variant -> the paper's means ``(d,)`` over so many seeds, and their standard deviations.
-PRINTED = {variant: np.array(row, dtype=float).T[0] for variant, row in ABLATION.items()}
-PRINTED_DEVIATIONS = {variant: np.array(row, dtype=float).T[1] for variant, row in ABLATION.items()}
-PRINTED_SEEDS = 6
 #: Readings of the length of training, which the paper does not say: shares of 2,000 steps.
 LENGTHS = {"s500": 0.25, "s1000": 0.5, "s2000": 1.0}
 #: Variant -> how it is called, its colour and its mark.
@@ -32,6 +28,11 @@ VARIANTS = {
     "ortho": ("depth + orthogonality", style.PALETTE[4], "v"),
     "full": ("depth + all three", style.PALETTE[5], "P"),
 }
+
+#: Variant -> the paper's means ``(d,)`` over so many seeds, and their standard deviations.
+PRINTED = {variant: np.array(SERIES[variant], dtype=float) for variant in VARIANTS}
+PRINTED_DEVIATIONS = {variant: np.array(SERIES[f"{variant}_sd"], dtype=float) for variant in VARIANTS}
+PRINTED_SEEDS = 6
 
 #: ``errors[d][variant]`` ``(seeds,)``.
 Errors = dict[int, dict[str, np.ndarray]]

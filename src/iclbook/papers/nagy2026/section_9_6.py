@@ -13,14 +13,14 @@ from ...drawing.figure_data import Table
 from ...statistics import Estimate, t_of_mean
 from ...store import Results
 from ...training.study import Study
-from .arithmetic import BY_NAME, printed_numbers
+from .arithmetic import ITEMS, printed_numbers
 from .common import by_rate, cross, legend_above, named_ticks, on_probes, strip
 from .studies import CONFIGURATIONS
 
 #: Round 1's configurations: error of the baseline, and change by the regulariser in per cent, as printed.
 _NAMES = ("tiny_strong", "small_strong", "small_medium", "base_strong", "wide_spectrum", "8heads_tiny")
 PRINTED_BASE = dict(zip(_NAMES, printed_numbers("9.6/deltas")[::2], strict=True))
-PRINTED_CHANGE = dict(zip(_NAMES, map(float, BY_NAME["9.6/deltas"].expects.split()), strict=True))
+PRINTED_CHANGE = dict(zip(_NAMES, map(float, ITEMS["9.6/deltas"].expects.split()), strict=True))
 #: Round 3: all covariates, and the low band.
 _ALL = printed_numbers("9.6/balanced")
 ROUND_3 = {"baseline": (_ALL[0], 1.31), "diverse": (_ALL[1], 1.32), "oracle": (_ALL[2], 1.34)}
