@@ -335,14 +335,13 @@ def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
     _option(
         "--digits", None, 'write " 3 -> 4" or "3->4" (default: spaced)', choices=("spaced", "plain"), default="spaced"
     ),
-    _option("--lines", "K", "lines of a regression prompt (default: 4)", type=_positive, default=4),
     _option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
 )
 def probe(options: Options) -> int:
     from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
-        options.model, options.probe, options.out, options.revision, options.tokenizer, options.digits, options.lines
+        options.model, options.probe, options.out, options.revision, options.tokenizer, options.digits
     )
     width = max(map(len, values))
     for name, value in values.items():

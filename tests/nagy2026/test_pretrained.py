@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -13,6 +11,7 @@ from iclbook.claims.records import Record
 from iclbook.errors import UserError
 from iclbook.papers.nagy2026 import pretrained
 from iclbook.papers.nagy2026.probe_command import Sizes, probe_folder
+from iclbook.papers.nagy2026.probe_statistics import alignment
 from iclbook.statistics import Estimate
 from iclbook.tasks.mixed_corpus import VOCABULARY
 
@@ -55,19 +54,10 @@ def test_a_row_whose_models_are_not_all_there_stays_out_of_reach(probed, item):
     assert judged(pretrained.records(probed), item) == "out of reach"
 
 
-@pytest.mark.parametrize("key", ["gap_last_embedding_tau0.1", "ablated_zero"])
-def test_a_file_of_an_older_probe_is_refused(key, tmp_path):
-    values, arrays = ({key: 0.5}, {}) if key.startswith("gap") else ({}, {key: np.zeros(2)})
-    about = {"model": {"name": "gpt2", "revision": None}, "probe": "truncation", "values": values}
-    np.savez(tmp_path / "old.npz", about=np.array(json.dumps(about)), **arrays)
-    with pytest.raises(UserError, match="written by an older iclbook"):
-        pretrained.records(tmp_path)
-
-
 def course(reductions: list[float]) -> list[pretrained.Probed]:
     """Probes of checkpoints whose estimates start at 0 and end this much nearer to the answer 5, half a step up in sign each."""
     estimates = [np.tile([0.0, r, r], (8, 1)) for r in reductions]
-    return [pretrained.Probed({}, {"estimate_true": e, "target": np.full(8, 5.0)}) for e in estimates]
+    return [pretrained.Probed(alignment(e, np.full(8, 5.0))._asdict(), {}) for e in estimates]
 
 
 def test_life_cycle_from_checkpoints_with_known_reductions():

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from iclbook.cli import main
+from iclbook.errors import UserError
 from iclbook.papers.nagy2026.probe_command import PROBES, Sizes, alphabet_of, probe_folder
 from iclbook.tasks.mixed_corpus import VOCABULARY
 
@@ -40,7 +41,7 @@ def test_every_probe_writes_finite_arrays_and_where_they_come_from(probe, folder
     ("arguments", "says"),
     [
         (["--probe", "alinment", "--tokenizer", "corpus"], "alignment"),
-        (["--probe", "alignment"], "vocab.json and merges.txt"),
+        (["--probe", "alignment"], "a tokenizer.json, or a folder with it"),
         (["--probe", "alignment", "--revision", "step8"], "hf download"),
     ],
 )
@@ -51,21 +52,17 @@ def test_mistakes_are_refused_in_one_line(arguments, says, folder, tmp_path, cap
     assert error.count("\n") == 1
 
 
-def test_gpt2s_older_tokenizer_files_are_read(tmp_path):
+def test_a_byte_level_tokenizer_is_read(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
     tokens = [*"0123456789", "Ġ", "-", ">", "Ċ", *(f"Ġ{d}" for d in range(10)), "->", "Ġ->"]
-    merges = ["#version: 0.2", *(f"Ġ {d}" for d in range(10)), "- >", "Ġ ->"]
-    (tmp_path / "vocab.json").write_text(json.dumps({t: i for i, t in enumerate(tokens)}))
-    (tmp_path / "merges.txt").write_text("\n".join(merges) + "\n")
-    alphabet = alphabet_of(tmp_path, None, "spaced", len(tokens))
-    assert alphabet.digits == tuple(range(14, 24))
-    from iclbook.errors import UserError
-
-    few = {t: i for i, t in enumerate(tokens[:24])}
-    (tmp_path / "vocab.json").write_text(json.dumps(few))
-    (tmp_path / "merges.txt").write_text("\n".join(merges[:11]) + "\n")
-    with pytest.raises(UserError, match="24 ordinary tokens"):
-        alphabet_of(tmp_path, None, "spaced", len(few))
+    merges = [*(("Ġ", str(d)) for d in range(10)), ("-", ">"), ("Ġ", "->")]
+    known = tokenizers.Tokenizer(tokenizers.models.BPE({t: i for i, t in enumerate(tokens)}, merges))
+    known.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    known.save(str(tmp_path / "tokenizer.json"))
+    assert alphabet_of(tmp_path, None, "spaced", len(tokens)).digits == tuple(range(14, 24))
+    assert alphabet_of(tmp_path, None, "plain", len(tokens)).digits == tuple(range(10))
+    with pytest.raises(UserError, match="tokens that the model lacks"):
+        alphabet_of(tmp_path, None, "spaced", len(tokens) - 3)
     (tmp_path / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
-
     with pytest.raises(UserError, match="git lfs pull"):
         alphabet_of(tmp_path, None, "spaced", len(tokens))

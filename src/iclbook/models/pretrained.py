@@ -67,7 +67,7 @@ class Pretrained:
         if positions is not None and tokens.shape[1] > len(positions.weight):
             raise UserError(
                 f"a prompt of {tokens.shape[1]} tokens for a model with {len(positions.weight)} positions",
-                "Choose another model, or another probe; --lines shortens the prompts of `alignment`.",
+                "Choose another model, or another probe.",
             )
         seen: list[Tensor] = []
         hooks = [self.norm.register_forward_pre_hook(lambda _, given: seen.append(given[0]))]

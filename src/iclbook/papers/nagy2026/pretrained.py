@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,8 @@ from ...claims import load_ledger
 from ...drawing.figure_data import Table
 from ...errors import UserError
 from ...statistics import Estimate, bootstrap_error
-from .probe_statistics import Alignment, alignment
-from .readout import THRESHOLDS
+from .probe_statistics import alignment
+from .readout import DROPS, THRESHOLDS
 
 #: Names the folder with the results of probes (`iclbook run gradient_descent --probes FOLDER`).
 SWITCH = "ICLBOOK_PROBES"
@@ -38,9 +38,6 @@ AGEING, CHECKPOINTS, YOUNG = "olmo-2-0425-1b", 10, ("pythia-1.4b", "pythia-1b", 
 FORECAST = tuple(f"pythia-{size}" for size in ("14m", "31m", "70m", "160m", "410m", "1b", "1.4b"))
 FEATURES = ("reduction", "slope", "signs", "depth_rank")
 
-#: Beginnings of names that earlier probes wrote in place of today's.
-OLDER = ("gap_last_embedding_tau", "ablated_zero")
-
 Found = Mapping[tuple[str, str, str], "Probed"]
 
 
@@ -55,7 +52,7 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
     """Results in a folder: (model, revision, probe) -> what was measured.
 
     Raises:
-        UserError: no such folder, a file that is no result of a probe or of an older one, two of the same.
+        UserError: no such folder, a file that is no result of a probe, two of the same.
     """
     if not folder.is_dir():
         raise UserError(f"there is no folder {folder}", "Name one that holds what `iclbook probe` wrote.")
@@ -71,77 +68,72 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
             raise UserError(
                 f"{path} is no result of a probe ({problem})", "Probe the model again, or remove it."
             ) from None
-        if any(name.startswith(OLDER) for name in (*probed.values, *arrays)):
-            raise UserError(f"{path} was written by an older iclbook", "Probe the model again, or remove it.")
         if key in found:
             raise UserError(f"{path} repeats another file: {' '.join(filter(None, key))}", "Remove one of them.")
         found[key] = probed
     return found
 
 
-def _aligned(probed: Probed) -> Alignment:
-    return alignment(probed.arrays["estimate_true"], probed.arrays["target"])
+def _of(found: Found, models: Sequence[str], probe: str, name: str) -> list[float]:
+    """A value of a probe for each of these models."""
+    return [found[model, "", probe].values[name] for model in models]
+
+
+def _course(found: Found, model: str, name: str = "reduction", steps: Sequence[int] = STEPS) -> list[float]:
+    """A value of section 8.4 at checkpoints of a Pythia model."""
+    return [found[model, f"step{step}", "alignment"].values[name] for step in steps]
 
 
 def _with_error(probed: Probed, name: str) -> tuple[float, float]:
     """A statistic of the alignment and its standard error over prompts."""
     both = np.column_stack([probed.arrays["estimate_true"], probed.arrays["target"]]).astype(float)
-
-    def statistic(both: np.ndarray) -> float:
-        return getattr(alignment(both[:, :-1], both[:, -1]), name)
-
-    return statistic(both), bootstrap_error(statistic, both)
+    return probed.values[name], bootstrap_error(lambda b: getattr(alignment(b[:, :-1], b[:, -1]), name), both)
 
 
 def _alignment(found: Found) -> dict[str, Any]:
-    each = [found[model, "", "alignment"] for model in ALIGNED]
     values: dict[str, Any] = {}
     for name in ("slope", "signs", "r2"):
-        pairs = np.array([_with_error(probed, name) for probed in each])
-        values[f"probes/alignment/{name}"] = Estimate(*pairs.T)
-    values["probes/alignment/falls"] = [1 - probed.values["remaining"] for probed in each]
-    values["probes/alignment/noise"] = [probed.values["p_signs_noise"] for probed in each]
+        pairs = [_with_error(found[model, "", "alignment"], name) for model in ALIGNED]
+        values[f"probes/alignment/{name}"] = Estimate(*np.transpose(pairs))
+    values["probes/alignment/falls"] = [1 - left for left in _of(found, ALIGNED, "alignment", "remaining")]
+    values["probes/alignment/noise"] = _of(found, ALIGNED, "alignment", "p_signs_noise")
     return values
 
 
 def _rates(found: Found) -> dict[str, Any]:
-    each = [_aligned(found[model, "", "alignment"]) for model in RATED]
+    pairs = zip(*(_of(found, RATED, "alignment", name) for name in ("rho_pred", "rho_obs")), strict=True)
     return {
-        "probes/rates/apart": [abs(one.rho_pred - one.rho_obs) / one.rho_obs for one in each],
-        "probes/rates/contracting": [one.contracting for one in each],
+        "probes/rates/apart": [abs(predicted - observed) / observed for predicted, observed in pairs],
+        "probes/rates/contracting": _of(found, RATED, "alignment", "contracting"),
     }
 
 
 def _induction(found: Found) -> dict[str, Any]:
-    each = [found[model, "", "induction"].values for model in PANEL]
-    tables = [found[model, "", "truncation"] for model in PANEL]
-    dense = [t.values["rank_tau0.1"] / len(t.arrays["singular"]) for t in tables]
-    fits = np.array([(d, one["rho10"] ** 2) for d, one in zip(dense, each, strict=True) if one["r210"] >= 0.5])
-    varied = len(fits) > 2 and np.ptp(fits, axis=0).all()
+    r2, rho = (np.array(_of(found, PANEL, "induction", name)) for name in ("r210", "rho10"))
+    size = [len(found[model, "", "truncation"].arrays["singular"]) for model in PANEL]
+    fits = np.stack([np.divide(_of(found, PANEL, "truncation", "rank_tau0.1"), size), rho**2])[:, r2 >= 0.5]
+    varied = fits.shape[1] > 2 and np.ptp(fits, axis=1).all()
     return {
-        "probes/induction/r2": float(np.mean([one["r210"] for one in each])),
-        "probes/induction/density": float(np.corrcoef(fits.T)[0, 1]) if varied else 0.0,
+        "probes/induction/r2": float(r2.mean()),
+        "probes/induction/density": float(np.corrcoef(fits)[0, 1]) if varied else 0.0,
     }
 
 
 def _truncation(found: Found) -> dict[str, Any]:
-    capable = sorted(PANEL, key=lambda model: -found[model, "", "induction"].values["accuracy10"])[:2]
-    gaps = {"last": [], "random": []}
-    for values in (found[model, "", "truncation"].values for model in capable):
+    accuracy = dict(zip(PANEL, _of(found, PANEL, "induction", "accuracy10"), strict=True))
+    gaps = []
+    for model in sorted(PANEL, key=accuracy.get, reverse=True)[:2]:
+        values = found[model, "", "truncation"].values
         tau = min((t for t in THRESHOLDS if f"gap_last_tau{t:g}" in values), default=THRESHOLDS[0])
-        for drop, each in gaps.items():
-            each.append(values[f"gap_{drop}_tau{tau:g}"])
-    above = [last - other for last, other in zip(*gaps.values(), strict=True)]
-    return {"probes/truncation/gap": gaps["last"], "probes/truncation/above_random": above}
-
-
-def _course(found: Found, model: str, steps: tuple[int, ...] = STEPS) -> list[Alignment]:
-    """Statistics of a Pythia model at some of its checkpoints."""
-    return [_aligned(found[model, f"step{step}", "alignment"]) for step in steps]
+        gaps.append([values[f"gap_{drop}_tau{tau:g}"] for drop in DROPS])
+    return {
+        "probes/truncation/gap": [last for last, _ in gaps],
+        "probes/truncation/above_random": [last - other for last, other in gaps],
+    }
 
 
 def _emergence(found: Found) -> dict[str, Any]:
-    every = [[a.reduction for a in _course(found, model)] for model in GROWING]
+    every = [_course(found, model) for model in GROWING]
     at = STEPS.index
     return {
         "probes/emergence/plateau": [max(map(abs, one[: at(8) + 1])) for one in every],
@@ -152,40 +144,41 @@ def _emergence(found: Found) -> dict[str, Any]:
 
 
 def _sinks(found: Found) -> dict[str, Any]:
-    each = [found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for step in SINK_STEPS]
-    return {f"probes/sinks/{name}": x for name, x in zip(("early", "middle", "late"), each, strict=True)}
+    steps = zip(("early", "middle", "late"), SINK_STEPS, strict=True)
+    ratios = {name: found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for name, step in steps}
+    return {f"probes/sinks/{name}": ratio for name, ratio in ratios.items()}
 
 
 def _life(found: Found) -> dict[str, Any]:
-    named = {r: re.search(r"tokens(\d+)B", r) for model, r, probe in found if (model, probe) == (AGEING, "alignment")}
-    course = sorted((r for r, tokens in named.items() if tokens), key=lambda r: int(named[r][1]))
+    tokens = {r: re.search(r"tokens(\d+)B", r) for model, r, probe in found if (model, probe) == (AGEING, "alignment")}
+    course = sorted((r for r, named in tokens.items() if named), key=lambda r: int(tokens[r][1]))
     if len(course) < CHECKPOINTS:
         raise KeyError(AGEING)
-    aligned = [_aligned(found[AGEING, r, "alignment"]) for r in course]
-    peak = int(np.argmax([a.reduction for a in aligned]))
+    aligned = [found[AGEING, r, "alignment"].values for r in course]
+    peak = int(np.argmax([a["reduction"] for a in aligned]))
     changes = [
         found[AGEING, course[-1], probe].values[name] - found[AGEING, course[peak], probe].values[name]
         for probe, name in (("induction", "accuracy10"), ("recall", "accuracy"), ("recall", "logp"))
     ]
-    young = [[a.reduction for a in _course(found, model)] for model in YOUNG]
+    young = [_course(found, model) for model in YOUNG]
     return {
-        "probes/life/decay": 1 - aligned[-1].reduction / aligned[peak].reduction,
-        "probes/life/signs": 1 - aligned[-1].signs / aligned[peak].signs,
+        "probes/life/decay": 1 - aligned[-1]["reduction"] / aligned[peak]["reduction"],
+        "probes/life/signs": 1 - aligned[-1]["signs"] / aligned[peak]["signs"],
         "probes/life/held_out": changes,
         "probes/life/pythia": [1 - course[-1] / max(course) for course in young],
     }
 
 
 def _forecast(found: Found) -> dict[str, Any]:
-    early, final = zip(*(_course(found, model, (4000, STEPS[-1])) for model in FORECAST), strict=True)
-    features = [[getattr(a, name) for a in early] for name in FEATURES]
+    features = [[_course(found, model, name, (4000,))[0] for model in FORECAST] for name in FEATURES]
+    final = [_course(found, model, steps=STEPS[-1:])[0] for model in FORECAST]
     held_out = [
         [found[model, f"step{STEPS[-1]}", probe].values[name] for model in FORECAST]
         for probe, name in (("induction", "accuracy10"), ("recall", "logp"))
     ]
-    within = stats.spearmanr(features[0], [a.reduction for a in final]).statistic
     least = [min(stats.pearsonr(feature, target).pvalue for feature in features) for target in held_out]
-    return {"probes/forecast/within": float(within), "probes/forecast/p": [float(p) for p in least]}
+    within = stats.spearmanr(features[0], final).statistic
+    return {"probes/forecast/within": float(within), "probes/forecast/p": list(map(float, least))}
 
 
 def _circuit(found: Found) -> dict[str, Any]:
@@ -199,8 +192,7 @@ def _circuit(found: Found) -> dict[str, Any]:
 
 
 def _sizes(found: Found) -> dict[str, Any]:
-    each = [found[model, "", "sinks"].values["late_over_early_2"] for model in SIZED]
-    return {"probes/sizes/late_over_early": each}
+    return {"probes/sizes/late_over_early": _of(found, SIZED, "sinks", "late_over_early_2")}
 
 
 def table() -> Table:

@@ -41,11 +41,11 @@ class Sizes(NamedTuple):
 STATED = Sizes()
 
 
-def _alignment(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+def _alignment(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
     digits = torch.tensor(alphabet.digits)
     found, values = {}, {}
     for order, suffix in (("true", ""), ("shuffled", "_shuffled_context")):
-        lines = prompts.lines(alphabet, sizes.lines, k, shuffled=order == "shuffled")
+        lines = prompts.lines(alphabet, sizes.lines, shuffled=order == "shuffled")
         estimate = readout.estimates(model, lines.tokens, digits)
         found |= {f"estimate_{order}": estimate, "target": lines.target, "x": lines.x}
         statistics = probe_statistics.alignment(estimate.numpy(), lines.target.numpy())._asdict()
@@ -62,7 +62,7 @@ def _alignment(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> t
     return found, values
 
 
-def _induction(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+def _induction(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
     found, values = {}, {}
     for m in BLOCK_LENGTHS:
         tokens, target = prompts.blocks(alphabet, sizes.blocks, m)
@@ -74,7 +74,7 @@ def _induction(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> t
     return found, values
 
 
-def _truncation(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+def _truncation(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
     tokens, target = prompts.blocks(alphabet, sizes.blocks, BLOCK_LENGTHS[0])
     found: Arrays = {"singular": readout.singular_values(model.embed)}
     singular, width = found["singular"].double().numpy(), model.width
@@ -91,28 +91,29 @@ def _truncation(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> 
     return found, values
 
 
-def _sinks(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+def _sinks(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
     last, match, every = readout.attention_shares(model, prompts.patterns(alphabet, sizes.sinks))
     values = {f"late_over_early_{n}": probe_statistics.late_over_early(every.numpy(), n) for n in (2, 3)}
-    values |= {"sink": float(every.mean()), "uniform": probe_statistics.uniform_sink()}
+    uniform = (1 / np.arange(2, 14)).mean()  # of a head that looks at all 13 tokens alike
+    values |= {"sink": float(every.mean()), "uniform": float(uniform)}
     return {"sink": last, "match": match, "sink_all": every}, values
 
 
-def _recall(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+def _recall(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
     logp, margin = readout.answers(model, *prompts.recall(alphabet, sizes.recall))
     values = {"logp": float(logp.mean()), "accuracy": float((margin > 0).float().mean())}
     return {"logp": logp, "margin": margin}, values
 
 
-def _patterns(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tuple[Arrays, Values]:
+def _patterns(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
     every = prompts.patterns(alphabet, sizes.patterns)
     few = prompts.patterns(alphabet, sizes.ablated)
     loss, alone = readout.pattern_losses(model, every)
     last, match, sink = readout.attention_shares(model, every)
     intact = readout.pattern_losses(model, few)[0].mean()
     found = {"loss": loss, "alone": alone, "read": every.read, "sink": last, "match": match, "sink_all": sink}
-    found |= {"intact": intact, "ablated": readout.ablations(model, few)}
-    found["ablated_layer"] = readout.layer_ablations(model, few)
+    found |= {"intact": intact, "ablated": readout.ablations(model, few, [[head] for head in range(model.n_heads)])}
+    found["ablated_layer"] = readout.ablations(model, few, [range(model.n_heads)])[:, 0]
     short = every.read <= 8
     values = {"loss": float(loss.mean()), "alone": float(alone.mean()), "icl_effect": float((alone - loss).mean())}
     values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
@@ -122,7 +123,7 @@ def _patterns(model: Pretrained, alphabet: Alphabet, k: int, sizes: Sizes) -> tu
     return found, values
 
 
-PROBES: dict[str, Callable[[Pretrained, Alphabet, int, Sizes], tuple[Arrays, Values]]] = {
+PROBES: dict[str, Callable[[Pretrained, Alphabet, Sizes], tuple[Arrays, Values]]] = {
     "alignment": _alignment,
     "induction": _induction,
     "truncation": _truncation,
@@ -142,7 +143,7 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
         vocabulary: tokens that the model knows.
 
     Raises:
-        UserError: no tokenizer, a damaged one, one of another model, one of too few ordinary tokens, or digits that are not single tokens.
+        UserError: no tokenizer, a damaged one, one of another model, or digits that are not single tokens.
     """
     if tokenizer == "corpus":
         if vocabulary != VOCABULARY:
@@ -160,9 +161,6 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
         raise UserError(f"digits are not single tokens of {path}", f"Try --digits {other}, or another tokenizer.")
     special = {*known.get_added_tokens_decoder()}
     symbols = tuple(t for t in range(min(vocabulary, known.get_vocab_size())) if t not in special)
-    if len(symbols) < max(BLOCK_LENGTHS):
-        few = f"{path} has {len(symbols)} ordinary tokens, and a block needs {max(BLOCK_LENGTHS)} different ones"
-        raise UserError(few, "Name the model's own tokenizer: --tokenizer PATH")
     alphabet = Alphabet(tuple(t[0] for t in written), tokens(f"{space}->"), tokens("\n"), symbols)
     if max(*alphabet.digits, *alphabet.arrow, *alphabet.line) >= vocabulary:
         raise UserError(f"{path} has tokens that the model lacks", "Name the model's own tokenizer: --tokenizer PATH")
@@ -170,26 +168,16 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
 
 
 def _read_tokenizer(path: Path) -> tuple[Path, Any]:
-    """The file at ``path``, or of this folder, and the tokenizer in it; errors as for :func:`alphabet_of`."""
-    folder = path if path.is_dir() else path.parent
+    """The file at ``path``, or ``tokenizer.json`` in this folder, and the tokenizer in it; errors as for :func:`alphabet_of`."""
     path = path / "tokenizer.json" if path.is_dir() else path
     refuse_pointer(path)
-    from tokenizers import Tokenizer, models, pre_tokenizers  # they come with transformers, which has read the model
+    from tokenizers import Tokenizer  # it comes with transformers, which has read the model
 
-    older = [folder / "vocab.json", folder / "merges.txt"]  # how GPT-2's tokenizer was saved
-    if not path.is_file() and not all(file.is_file() for file in older):
-        raise UserError(
-            f"no tokenizer at {path}",
-            "Name one: --tokenizer PATH (a tokenizer.json, or a folder with it or with vocab.json and merges.txt)",
-        )
     try:
-        if path.is_file():
-            return path, Tokenizer.from_file(str(path))
-        known = Tokenizer(models.BPE.from_file(*map(str, older)))
-        known.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        return older[0], known
+        return path, Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises bare exceptions
-        raise UserError(f"{path} cannot be read ({error})", "Fetch the file anew.") from error
+        hint = "Name one: --tokenizer PATH (a tokenizer.json, or a folder with it)"
+        raise UserError(f"no tokenizer at {path} ({error})", hint) from error
 
 
 @torch.no_grad()
@@ -200,7 +188,6 @@ def probe_folder(
     revision: str | None = None,
     tokenizer: str | None = None,
     digits: str = "spaced",
-    lines: int = 4,
     sizes: Sizes = STATED,
 ) -> Values:
     """Probe a model and write ``out``: raw arrays by name, and ``about``, JSON with values and provenance.
@@ -218,7 +205,7 @@ def probe_folder(
         raise UserError(f"--out {out}", "Give a file name that ends in .npz.")
     model, place = read_pretrained(folder, revision)
     alphabet = alphabet_of(place, tokenizer, digits, model.vocabulary)
-    arrays, values = PROBES[probe](model, alphabet, lines, sizes)
+    arrays, values = PROBES[probe](model, alphabet, sizes)
     bad = [name for name, x in arrays.items() if not torch.isfinite(x).all()]
     if bad:
         raise UserError(f"{bad[0]} of {folder} is not finite", "Check the weights: fetch the folder anew.")
@@ -227,7 +214,7 @@ def probe_folder(
         "values": values,
         # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
         "model": model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
-        "prompts": {"seed": prompts.SEED, "digits": digits, "k": lines, "tokenizer": tokenizer} | sizes._asdict(),
+        "prompts": {"seed": prompts.SEED, "digits": digits, "tokenizer": tokenizer} | sizes._asdict(),
         "source": source_digest({__name__}),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -172,11 +172,6 @@ def late_over_early(sink: Array, parts: int) -> float:
     return float(by_layer[-part:].mean() / by_layer[:part].mean())
 
 
-def uniform_sink() -> float:
-    """Mean attention to the first of 13 tokens of a head that looks at all tokens alike, over tokens behind the first."""
-    return float((1 / np.arange(2, 14)).mean())
-
-
 # -- what so few models can show (section 8.5.4) ----------------------------------------------------------------------------------------
 
 #: Features of the early checkpoint among which the paper reports the best.

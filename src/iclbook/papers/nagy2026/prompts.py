@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ... import random
-from ...tasks.mixed_corpus import ARROW, DIGITS, DOCUMENT_LINES, LINE, SYMBOLS, domain, laws, regression_lines
+from ...tasks.mixed_corpus import ARROW, DIGITS, DOCUMENT_LINES, LINE, SYMBOLS, regression_lines
 
 #: Purpose of the words of prompts; the seed is the paper's, 42.
 PROMPTS, SEED = 24, 42
@@ -61,16 +61,14 @@ def words(n: int, count: int, part: int) -> Tensor:
     return random.words(random.keys([SEED]), torch.tensor([part]), PROMPTS, (count, n))[0, 0]
 
 
-def lines(alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, shuffled: bool = False) -> Lines:
-    """Prompts of k lines and a query that is not among them (section 8.4; k and the laws of a, b, x are unstated).
+def lines(alphabet: Alphabet, n: int, shuffled: bool = False) -> Lines:
+    """Prompts of four lines and a query that is not among them (section 8.4; their number and the laws of a, b, x are unstated).
 
     Args:
         shuffled: the context's y in another order (a control: the same digits without a law).
     """
-    if k == DOCUMENT_LINES - 1:
-        x, y = regression_lines(words(n, 1 + DIGITS, 0), reserved=True)  # (k + 1, n)
-    else:
-        x, y = _repeating_lines(n, k)
+    k = DOCUMENT_LINES - 1
+    x, y = regression_lines(words(n, 1 + DIGITS, 0), reserved=True)  # (k + 1, n)
     said = y[:-1].gather(0, random.order(words(n, k, 1), 0)) if shuffled else y[:-1]
     digits, arrow, line = torch.tensor(alphabet.digits), _repeat(alphabet.arrow, n), _repeat(alphabet.line, n)
     parts = []
@@ -78,19 +76,6 @@ def lines(alphabet: Alphabet, n: int, k: int = DOCUMENT_LINES - 1, shuffled: boo
         parts += [digits[x[i]][:, None], arrow, digits[said[i]][:, None], line]
     parts += [digits[x[-1]][:, None], arrow]
     return Lines(torch.cat(parts, 1), y[-1], x[:-1].T)
-
-
-def _repeating_lines(n: int, k: int) -> tuple[Tensor, Tensor]:
-    """x and y ``(k + 1, n)`` for other k: a query from the law's domain, and lines with replacement from the rest of it."""
-    table = torch.tensor(laws())
-    drawn = words(n, k + 2, 2)
-    a, b = table[random.below(len(table), drawn[0])].unbind(-1)
-    sizes = torch.tensor([[len(domain(*law)), domain(*law)[0]] for law in laws()])
-    size, first = sizes[random.below(len(table), drawn[0])].unbind(-1)
-    query = (drawn[1] * size) >> 32
-    place = (drawn[2:] * (size - 1)) >> 32
-    x = torch.cat([place + (place >= query), query[None]]) + first
-    return x, a * x + b
 
 
 def _repeat(tokens: tuple[int, ...], n: int) -> Tensor:

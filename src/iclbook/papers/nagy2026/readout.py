@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -72,28 +74,16 @@ def attention_shares(model: LanguageModel, prompts: Patterns) -> tuple[Tensor, T
     return last[..., 0].mean(1), last[..., 1::2].sum(-1).mean(1), attention[:, :, :, 1:, 0].mean((1, 3))
 
 
-def ablations(model: LanguageModel, prompts: Patterns) -> Tensor:
-    """Mean loss without each head, ``(L, H)``: its output before the output map is 0."""
-    each = [(layer, [head]) for layer in range(model.n_layers) for head in range(model.n_heads)]
-    return _without(model, prompts, each).unflatten(0, (model.n_layers, model.n_heads))
+def ablations(model: LanguageModel, prompts: Patterns, together: Sequence[Sequence[int]]) -> Tensor:
+    """Mean loss without the heads of each set in ``together``, in each layer, ``(L, len(together))``: their output before the output map is 0."""
 
-
-def layer_ablations(model: LanguageModel, prompts: Patterns) -> Tensor:
-    """Mean loss without all heads of each layer, ``(L,)``."""
-    every = list(range(model.n_heads))
-    return _without(model, prompts, [(layer, every) for layer in range(model.n_layers)])
-
-
-def _without(model: LanguageModel, prompts: Patterns, each: list[tuple[int, list[int]]]) -> Tensor:
-    """Mean loss without the heads of a layer, for each of these."""
-    found = []
-    for layer, heads in each:
-
-        def edit(at: int, values: Tensor, layer: int = layer, heads: list[int] = heads) -> Tensor:
+    def loss(layer: int, heads: Sequence[int]) -> Tensor:
+        def edit(at: int, values: Tensor) -> Tensor:
             return values.index_fill(1, torch.tensor(heads, device=values.device), 0) if at == layer else values
 
-        found.append(_loss(model, model.stream(prompts.tokens, edit), prompts).mean())
-    return torch.stack(found)
+        return _loss(model, model.stream(prompts.tokens, edit), prompts).mean()
+
+    return torch.stack([torch.stack([loss(layer, heads) for heads in together]) for layer in range(model.n_layers)])
 
 
 # -- the embedding's spectrum and its truncations (sections 8.2 and 8.3) ------------------------------------------------------------------
