@@ -29,9 +29,13 @@ def by_rate(study: Study, results: Results, group: str, name: str) -> dict[float
     return {rate: array[:, rates == rate] for rate in dict.fromkeys(rates.tolist())}
 
 
-def label(optimiser: object, rate: float) -> str:
-    """``Adam 0.001``."""
-    return f"{'Adam' if isinstance(optimiser, Adam) else 'SGD'} {rate:g}"
+def by_setting(study: Study, results: Results, name: str) -> dict[tuple[str, str], np.ndarray]:
+    """An array by group and by optimiser and rate, such as ``Adam 0.001``: ``(T, seeds, ...)`` each."""
+    return {
+        (spec.name, f"{'Adam' if isinstance(spec.optimiser, Adam) else 'SGD'} {rate:g}"): array
+        for spec in study.groups
+        for rate, array in by_rate(study, results, spec.name, name).items()
+    }
 
 
 # -- the best single layer -------------------------------------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ class Model(NamedTuple):
         """Statistics of section 8.4 at the end of training; ``which`` may be ``shuffled``, with the context's y in another order."""
         return alignment(self.arrays[f"{which}_estimate"][-1], self.target)
 
-    def noise(self) -> list[Alignment]:
-        """Statistics of noise with the read-out's own means and deviations at the end of training."""
+    def noise(self) -> Alignment:
+        """Statistics of noise with the read-out's own means and deviations at the end of training, ``(NULL_DRAWS,)`` each."""
         return probe_statistics.noise_around_prior(self.final, self.target, NULL_DRAWS)
 
     def reductions(self) -> Array:
@@ -143,10 +143,6 @@ def power_values() -> dict[str, object]:
     }
 
 
-def _mean_of(drawn: list[Alignment], name: str) -> float:
-    return float(np.mean([getattr(one, name) for one in drawn]))
-
-
 def records(get: Get) -> dict[str, object]:
     """Everything that the rows ``q-ladder-...`` are decided by, at the end of training but for emergence.
 
@@ -165,12 +161,11 @@ def records(get: Get) -> dict[str, object]:
             found[f"alignment/{name}"].append(getattr(true, name))
         x = _lines(len(m.target)).x.numpy()
         found["alignment/curvature"].append(probe_statistics.curvature_correlation(m.final, m.target, x))
-        signs = _mean_of(noise, "signs")
-        found["nulls/noise_signs"].append(signs)
-        found["nulls/signs_above_noise"].append(true.signs - signs)
-        found["nulls/r2_above_noise"].append(true.r2 - _mean_of(noise, "r2"))
-        others = _mean_of(probe_statistics.shuffled_targets(m.final, m.target, NULL_DRAWS), "reduction")
-        found["nulls/reduction_by_prompt"].append(true.reduction - others)
+        others = probe_statistics.shuffled_targets(m.final, m.target, NULL_DRAWS)
+        found["nulls/noise_signs"].append(noise.signs.mean())
+        found["nulls/signs_above_noise"].append(true.signs - noise.signs.mean())
+        found["nulls/r2_above_noise"].append(true.r2 - noise.r2.mean())
+        found["nulls/reduction_by_prompt"].append(true.reduction - others.reduction.mean())
         found["nulls/reduction_by_law"].append(m.by_law())
         before = m.reductions()[: m.reductions().argmax() + 1]
         found["emergence/valley"].append(float(before.min()))
@@ -183,7 +178,7 @@ def records(get: Get) -> dict[str, object]:
     values: dict[str, object] = {name: Estimate.mean(np.array(each)) for name, each in found.items()}
     values["emergence/crossed"] = float(np.mean(found["emergence/crossed"]))
     for name in ("signs", "reduction"):
-        above = np.array([[getattr(m.aligned(), name) - _mean_of(m.noise(), name) for m in pair] for pair in pairs])
+        above = np.array([[getattr(m.aligned(), name) - getattr(m.noise(), name).mean() for m in p] for p in pairs])
         values[f"twin/{name}_share"] = Estimate.ratio(above[:, 1], above[:, 0])
     aligned = [(m.aligned(), m.final.shape[1] - 1) for m in every]
     values["rates/apart"] = [abs(a.rho_pred / a.rho_obs - 1) for a, _ in aligned]

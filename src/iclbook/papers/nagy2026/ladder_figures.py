@@ -5,6 +5,7 @@ Every size has its colour and one line, the mean over its seeds; dashed and grey
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
@@ -116,9 +117,9 @@ def signs(get: Get) -> Figure:
     sizes = by_size(mixed(get))
     for i, runs in enumerate(sizes.values()):
         for m, at in zip(runs, i + 0.16 * (np.arange(len(runs)) - (len(runs) - 1) / 2), strict=True):
-            drawn, first = [a.signs for a in m.noise()], i == 0 and m.run == 0
+            drawn, first = m.noise().signs, i == 0 and m.run == 0
             bar = {"color": style.PALETTE[1], "lw": 5, "alpha": 0.6}
-            ax.plot([at, at], [min(drawn), max(drawn)], label="noise, forty draws" if first else None, **bar)
+            ax.plot([at, at], [drawn.min(), drawn.max()], label="noise, forty draws" if first else None, **bar)
             ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="a model" if first else None)
     ax.axhline(0.5, color=style.INK, lw=0.8)
     named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8)
@@ -174,21 +175,6 @@ def show_read_out(get: Get, few: bool) -> None:
     )
 
 
-#: Section 8.4, findings 1 and 4: model -> errors, and rates, as printed.
-PRINTED_ERRORS = dict(
-    zip(
-        ("gpt2", "Pythia-410M", "Pythia-1B"), zip(SERIES["first_error"], SERIES["last_error"], strict=True), strict=True
-    )
-)
-PRINTED_RATES = dict(
-    zip(
-        ("gpt2", "Pythia-160M", "Pythia-410M"),
-        zip(SERIES["rho_predicted"], SERIES["rho_observed"], strict=True),
-        strict=True,
-    )
-)
-
-
 def table(get: Get) -> Table:
     """Sections 8 and 8.4 at the end of training; what the paper gives for a group of models stands in one row."""
 
@@ -207,14 +193,15 @@ def table(get: Get) -> Table:
             "contracting": f"{100 * a['contracting']:.0f} %",
         }
 
-    rows = [
-        {
-            "model": f"{name} (printed)",
-            "error": ", ".join(PRINTED_ERRORS.get(name, ())),
-            "rates": " / ".join(PRINTED_RATES.get(name, ())),
-        }
-        for name in ("gpt2", "Pythia-160M", "Pythia-410M", "Pythia-1B")
-    ]
+    printed: dict[str, dict[str, str]] = defaultdict(dict)
+    predicted, observed, first, last = (
+        SERIES[n] for n in ("rho_predicted", "rho_observed", "first_error", "last_error")
+    )
+    for name, *rates in zip(("gpt2", "Pythia-160M", "Pythia-410M"), predicted, observed, strict=True):
+        printed[name]["rates"] = " / ".join(rates)
+    for name, *ends in zip(("gpt2", "Pythia-410M", "Pythia-1B"), first, last, strict=True):
+        printed[name]["error"] = ", ".join(ends)
+    rows = [{"model": f"{name} (printed)"} | row for name, row in printed.items()]
     signs = "{} to {}".format(*PRINTED_SIGNS)
     every = {"slope": "0.08 to 0.12", "r2": "0.05 to 0.09", "signs": signs, "contracting": "90 to 96 %"}
     rows.append({"model": "all of them (printed)"} | every)

@@ -117,17 +117,12 @@ def ladder(
 
 def ladder_studies(profile: str) -> list[Study]:
     """The studies of a profile. Runs of one seed start from the same numbers with and without regression, so that a model and its control are a pair."""
+    small, large, seeds, steps, probing = SIZES[:3], SIZES[3:], (0, 1, 2), STEPS, Probing()
     if profile == "smoke":
-        few = Probing(lines=48, blocks=16)
-        small = ((2, 16, 2), (2, 24, 2))
-        return [
-            ladder("ladder_small", small, (0, 1), 12, few),
-            ladder("ladder_large", ((3, 24, 2),), (0,), 12, few),
-            ladder("ladder_twin", small, (0, 1), 12, few, regression=False),
-        ]
-    probing = Probing()
+        small, large, seeds, steps = ((2, 16, 2), (2, 24, 2)), ((3, 24, 2),), (0, 1), 12
+        probing = Probing(lines=48, blocks=16)
     return [
-        ladder("ladder_small", SIZES[:3], (0, 1, 2), STEPS, probing),
-        ladder("ladder_large", SIZES[3:], (0,), STEPS, probing),
-        ladder("ladder_twin", SIZES[:3], (0, 1, 2), STEPS, probing, regression=False),
+        ladder("ladder_small", small, seeds, steps, probing),
+        ladder("ladder_large", large, (0,), steps, probing),
+        ladder("ladder_twin", small, seeds, steps, probing, regression=False),
     ]

@@ -58,7 +58,7 @@ def _alignment(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arr
     ):
         drawn = null(estimate, target)
         for name in ("signs", "r2", "reduction"):
-            values[f"p_{name}_{label}"] = probe_statistics.exceeds(values[name], [getattr(a, name) for a in drawn])
+            values[f"p_{name}_{label}"] = probe_statistics.exceeds(values[name], getattr(drawn, name))
     return found, values
 
 

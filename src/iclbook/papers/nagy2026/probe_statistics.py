@@ -53,7 +53,7 @@ def errors(estimate: Array, target: Array) -> Array:
 
 def alignment(estimate: Array, target: Array, clip: float = CLIP) -> Alignment:
     """The statistics; those that a constant read-out leaves undefined are 0 (slopes, r^2, ranks) or 1/2 (signs)."""
-    return _each(alignments(np.asarray(estimate)[None], target, clip))[0]
+    return Alignment(*(float(value[0]) for value in alignments(np.asarray(estimate)[None], target, clip)))
 
 
 def alignments(estimates: Array, target: Array, clip: float = CLIP) -> Alignment:
@@ -112,29 +112,24 @@ def curvature_correlation(estimate: Array, target: Array, x: Array) -> float:
 # -- null models -------------------------------------------------------------------------------------------------------
 
 
-def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
+def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> Alignment:
     """The same read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
     rng = numpy_rng(0)
     targets = np.stack([rng.permutation(target) for _ in range(draws)])
-    return _each(alignments(np.broadcast_to(estimate, (draws, *estimate.shape)), targets))
+    return alignments(np.broadcast_to(estimate, (draws, *estimate.shape)), targets)
 
 
-def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> list[Alignment]:
+def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> Alignment:
     """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones, cut off at 0 and 9."""
     rng = numpy_rng(0)
     mean, deviation = estimate.mean(0), estimate.std(0)
     noise = mean + deviation * rng.standard_normal((draws, *estimate.shape))
-    return _each(alignments(np.clip(noise, 0, 9), target))
+    return alignments(np.clip(noise, 0, 9), target)
 
 
-def _each(found: Alignment) -> list[Alignment]:
-    """Statistics of many models, one model after the other."""
-    return [Alignment(*map(float, values)) for values in zip(*found, strict=True)]
-
-
-def exceeds(value: float, null: list[float]) -> float:
-    """One-sided p of a value among draws of a null, never 0: ``(1 + draws at least as large) / (1 + draws)``."""
-    return (1 + sum(other >= value for other in null)) / (1 + len(null))
+def exceeds(value: float, null: Array) -> float:
+    """One-sided p of a value among draws of a null ``(draws,)``, never 0: ``(1 + draws at least as large) / (1 + draws)``."""
+    return float((1 + (null >= value).sum()) / (1 + len(null)))
 
 
 # -- surprisal by layer (section 8.2), heads and sinks (sections 9.3 and 9.4) ------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...training.study import Study
 from .arithmetic import printed_numbers
-from .common import by_rate, label, legend_above
+from .common import by_setting, legend_above
 from .studies import SPECTRUM
 
 #: The paper's error for each mask, and its changes against no mask in per cent.
@@ -57,15 +58,13 @@ class MaskRuns:
 
 def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRuns]:
     """Section 9.1's errors by setting; ``more`` are further seeds of softmax attention."""
-    found: dict[str, dict[str, np.ndarray]] = {}
-    for spec in study.groups:
-        mask, activation, _ = spec.name.split("-")
-        for rate, errors in by_rate(study, results, spec.name, "error").items():
-            setting = f"{activation}, {label(spec.optimiser, rate)}"
-            last = errors[-1]
-            if setting == f"softmax, {JUDGED}":
-                last = np.concatenate([last, more[f"{mask}/error"][-1]])
-            found.setdefault(setting, {})[mask] = last
+    found: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
+    for (group, setting), errors in by_setting(study, results, "error").items():
+        mask, activation, _ = group.split("-")
+        found[f"{activation}, {setting}"][mask] = errors[-1]
+    judged = found[f"softmax, {JUDGED}"]
+    for mask, errors in judged.items():
+        judged[mask] = np.concatenate([errors, more[f"{mask}/error"][-1]])
     return {setting: MaskRuns(blocks) for setting, blocks in found.items()}
 
 

@@ -15,7 +15,7 @@ from ...statistics import Estimate
 from ...store import Results
 from ...training.study import Study
 from .arithmetic import printed_numbers
-from .common import best_gain, by_rate, cross, expected_error, label, legend_above, named_ticks, on_probes, strip
+from .common import best_gain, by_setting, cross, expected_error, legend_above, named_ticks, on_probes, strip
 from .studies import SPECTRUM
 
 #: Steps that the paper's table shows, and what it prints there.
@@ -70,23 +70,25 @@ class Course:
         wanted = step / 20_000 * self.steps[-1]
         return self.readings[reading][int(np.abs(self.steps - wanted).argmin())]
 
+    def means(self, reading: str) -> np.ndarray:
+        """Means over seeds at the steps of the paper's table."""
+        return np.array([self.at(reading, step).mean() for step in STEPS])
+
 
 def courses(study: Study, results: Results) -> dict[str, Course]:
     """Every setting at every recorded step."""
     found = {}
-    for spec in study.groups:
-        arrays = [by_rate(study, results, spec.name, name) for name in ("curve_n16", "gain", "key")]
-        for rate, curve in arrays[0].items():
-            gain, key = arrays[1][rate], arrays[2][rate]
-            readings = {
-                "error": curve[..., -1],
-                "slope": rho_by_slope(curve),
-                "ends": rho_by_ends(curve, study.data.variance),
-                "gain": spectral_alignment(gain, SPECTRUM),
-                "key": spectral_alignment(np.sqrt((key**2).sum(-2)), SPECTRUM),  # over heads
-            }
-            name = f"{spec.name.split('-')[0]}, {label(spec.optimiser, rate)}"
-            found[name] = Course(results[f"{spec.name}/steps"], readings, gain[-1])
+    curves, gains, keys = (by_setting(study, results, name) for name in ("curve_n16", "gain", "key"))
+    for (group, setting), curve in curves.items():
+        gain, key = gains[group, setting], keys[group, setting]
+        readings = {
+            "error": curve[..., -1],
+            "slope": rho_by_slope(curve),
+            "ends": rho_by_ends(curve, study.data.variance),
+            "gain": spectral_alignment(gain, SPECTRUM),
+            "key": spectral_alignment(np.sqrt((key**2).sum(-2)), SPECTRUM),  # over heads
+        }
+        found[f"{group.split('-')[0]}, {setting}"] = Course(results[f"{group}/steps"], readings, gain[-1])
     return found
 
 
@@ -94,15 +96,9 @@ def nearest(settings: dict[str, Course]) -> str:
     """The setting whose errors and rho_2 after step 0 are all together nearest to the printed ones, in units of what counts as near."""
 
     def distance(name: str) -> float:
-        course = settings[name]
-        rows = zip(STEPS[1:], PRINTED["error"][1:], PRINTED["slope"][1:], strict=True)
+        error, rho = (settings[name].means(reading)[1:] for reading in ("error", "slope"))
         return max(
-            off
-            for step, error, rho in rows
-            for off in (
-                abs(course.at("error", step).mean() / error - 1) / NEAR_ERROR,
-                abs(course.at("slope", step).mean() - rho) / NEAR_RHO,
-            )
+            *np.abs(error / PRINTED["error"][1:] - 1) / NEAR_ERROR, *np.abs(rho - PRINTED["slope"][1:]) / NEAR_RHO
         )
 
     return min(settings, key=distance)
@@ -121,17 +117,17 @@ def records(settings: dict[str, Course], study: Study) -> dict:
         "9.2/seeds": len(settings[near].gains),
         "9.2/settings": len(settings),
         "9.2/nearest": near,
-        "9.2/mse_18k": float(settings[near].at("error", 18_000).mean()),
+        "9.2/mse_18k": float(settings[near].means("error")[-1]),
     }
     for reading in ("slope", "ends"):
-        found[f"9.2/{reading}/rho2_18k"] = float(settings[near].at(reading, 18_000).mean())
+        found[f"9.2/{reading}/rho2_18k"] = float(settings[near].means(reading)[-1])
         for name, course in shown(settings).items():
             key, rho = f"9.2/{reading}/{name.split(',')[0]}", course.readings[reading]
             found[f"{key}/fall"] = Estimate.mean(course.at(reading, 18_000) - rho[0])
             found[f"{key}/late_fall"] = Estimate.mean(rho[-1] - course.at(reading, 10_000))
     for reading in ("gain", "key"):
-        rises = [c.at(reading, 18_000).mean() - c.readings[reading][0].mean() for c in settings.values()]
-        found[f"9.2/{reading}/rising"] = sum(bool(rise > 0) for rise in rises)
+        start, *_, end = np.transpose([course.means(reading) for course in settings.values()])
+        found[f"9.2/{reading}/rising"] = int((end > start).sum())
     return found
 
 
@@ -170,7 +166,7 @@ def table(settings: dict[str, Course]) -> Table:
 
     rows = [row("the paper (one seed)", PRINTED)]
     for name, course in settings.items():
-        means = {reading: [course.at(reading, step).mean() for step in STEPS] for reading in course.readings}
+        means = {reading: course.means(reading) for reading in course.readings}
         rows.append(row(name, means) | {"ends": f"{means['ends'][-1]:.3f}", "key": ends(means["key"])})
     columns = {
         "setting": "setting",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -51,26 +50,20 @@ class Guided:
     scales: np.ndarray
 
 
-def _last(study: Study, results: Results, model: str, array: str) -> dict[float, np.ndarray]:
-    """What stands at the end, by rate."""
-    return {rate: x[-1].T for rate, x in by_rate(study, results, model, array).items()}
-
-
 def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> dict[str, Guided]:
     """Readings of section 9.5 (:data:`READING_NAMES`); studies and results by name of the study."""
     found = {}
-    for name, prefix in (("guided", "set"), ("guided_fresh", "fresh"), ("guided_v295", "v295")):
-        last = partial(_last, studies[name], results[name])
-        errors = {model: [last(model, f"error_n{n}") for n in CONTEXTS] for model in MODELS}
-        losses = {model: last(model, "loss") for model in MODELS}
-        sinks, scales = last("guided", "sink"), last("guided", "scale")
-        for rate in sinks:
-            reading = f"set{rate:.0e}".replace("e-0", "e-") if prefix == "set" else prefix
-            found[reading] = Guided(
-                {model: np.stack([by[rate] for by in rows]) for model, rows in errors.items()},
-                {model: by[rate] for model, by in losses.items()},
-                sinks[rate],
-                scales[rate],
+    for name, reading in (("guided", ""), ("guided_fresh", "fresh"), ("guided_v295", "v295")):
+        for rate in by_rate(studies[name], results[name], "guided", "loss"):
+
+            def last(model: str, array: str, name: str = name, rate: float = rate) -> np.ndarray:
+                return by_rate(studies[name], results[name], model, array)[rate][-1].T
+
+            found[reading or f"set{rate:.0e}".replace("e-0", "e-")] = Guided(
+                {model: np.stack([last(model, f"error_n{n}") for n in CONTEXTS]) for model in MODELS},
+                {model: last(model, "loss") for model in MODELS},
+                last("guided", "sink"),
+                last("guided", "scale"),
             )
     return found
 

@@ -14,7 +14,7 @@ from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
 from ...training.study import Study
 from .arithmetic import SERIES
-from .common import apart, by_rate, cross, label, legend_above
+from .common import apart, by_setting, cross, legend_above
 
 DIMENSIONS = (4, 8, 16)
 #: Readings of the length of training, which the paper does not say: shares of 2,000 steps.
@@ -119,11 +119,11 @@ def depth_grid(studies: dict[int, Study], results: dict[int, Results]) -> dict[t
     """All pairs of baseline and depth by dimension and setting; studies and results by dimension."""
     found = {}
     for d, study in studies.items():
-        for spec in (spec for spec in study.groups if spec.name.startswith("baseline")):
-            depth = by_rate(study, results[d], spec.name.replace("baseline", "depth"), "error_n12")
-            for rate, base in by_rate(study, results[d], spec.name, "error_n12").items():
-                steps = results[d][f"{spec.name}/steps"]
-                found[d, label(spec.optimiser, rate)] = Pair(steps, base, depth[rate], study.data.variance)
+        errors = by_setting(study, results[d], "error_n12")
+        for (group, setting), base in errors.items():
+            if group.startswith("baseline"):
+                depth = errors[group.replace("baseline", "depth"), setting]
+                found[d, setting] = Pair(results[d][f"{group}/steps"], base, depth, study.data.variance)
     return found
 
 
