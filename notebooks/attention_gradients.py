@@ -597,7 +597,7 @@ record.verdicts("routing-def")
 # \partial\theta$ with $W_i = \sum_j w_{ij}$. Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
 
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
-section_9.plot_conjecture(section_9.cosines(draws))
+section_9.plot_conjecture(draws)
 style.show()
 record.all(section_9.conjecture_records(draws))
 
@@ -721,7 +721,7 @@ x, y, names = (
     torch.tensor([0, 1, 1]),
     ("W_Q", "W_K", "W_V", "W_O"),
 )
-full = closed_forms_checked.random_weights(
+full = closed_forms.random_weights(
     torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0
 )
 for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):

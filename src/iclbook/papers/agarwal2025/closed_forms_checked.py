@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, namedtuple
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,28 +15,12 @@ from ...draw import numpy_rng
 from ...drawing import style
 from ...random import generator
 from . import closed_forms as closed
-from .closed_forms import Weights
+from .closed_forms import Weights, random_weights
 
 #: Step sizes over which exponents are fitted.
 STEP_SIZES = np.geomspace(1e-4, 1e-2, 5)
-
-
-class Case(NamedTuple):
-    """Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``."""
-
-    x: Tensor
-    y: Tensor
-    w: Weights
-    mask: Tensor | None
-
-
-def random_weights(
-    gen: torch.Generator, d_x: int, d_k: int, d_v: int, n: int, scale: float, bias: float = 0.0
-) -> Weights:
-    """Every entry N(0, scale^2); the output bias N(0, bias^2)."""
-    shapes = ((d_k, d_x), (d_k, d_x), (d_v, d_x), (n, d_v))
-    matrices = [scale * torch.randn(s, generator=gen, dtype=torch.float64) for s in shapes]
-    return Weights(*matrices, bias * torch.randn(n, generator=gen, dtype=torch.float64))
+#: Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``.
+Case = namedtuple("Case", "x y w mask")
 
 
 def random_case(index: int, largest: int = 12) -> Case:
@@ -58,12 +42,6 @@ def relative(measured: Tensor, truth: Tensor) -> float:
     """Largest difference over the largest size of ``truth``."""
     size = float(truth.abs().max())
     return float((measured - truth).abs().max()) / (size or 1.0)
-
-
-def rank_correlation(a: Tensor, b: Tensor) -> float:
-    """Spearman's, without ties."""
-    ranks = torch.stack([a.flatten().argsort().argsort(), b.flatten().argsort().argsort()]).double()
-    return float(torch.corrcoef(ranks)[0, 1])
 
 
 # -- gradients, equations 13 to 32 ----------------------------------------------------------------------------------------
@@ -124,52 +102,43 @@ def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
 
 def first_order(n: int = 40) -> dict[str, float | list[float]]:
     """What first order misses: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
-    exponents: dict[str, list[float]] = {name: [] for name in ("v", "s", "q", "k", "one")}
-    context = []
+    exponents: dict[str, list[float]] = defaultdict(list)
+    context, rates = [], torch.from_numpy(STEP_SIZES)[:, None, None]
     for index in range(n):
         case = random_case(index)
         f = closed.forward(case.x, case.w, case.mask)
-        _, d = closed.every_gradient(*case)
-        u = d["g"]
-        missed: dict[str, list[float]] = {name: [] for name in exponents}
-        before, j = losses_of(case, f.v, f.s), index % len(case.x)
-        for rate in STEP_SIZES:
-            moved = {
-                "v": losses_of(case, f.v - rate * d["v"], f.s),
-                "s": losses_of(case, f.v, f.s - rate * d["s"]),
-                "q": losses_of(case, f.v, closed.scores(f.q - rate * d["q"], f.k)),
-                "k": losses_of(case, f.v, closed.scores(f.q, f.k - rate * d["k"])),
-            }
-            for name, after in moved.items():
-                missed[name].append(float((after - before).sum() + rate * (d[name] ** 2).sum()))
-            v = f.v.clone()
-            v[j] += closed.value_step(f.alpha, u, rate)[j]
-            predicted = closed.loss_change(f.alpha, u, rate)[:, j]
-            missed["one"].append(float((losses_of(case, v, f.s) - before - predicted).abs().max()))
+        before, d = closed.every_gradient(*case)
+        j, one = index % len(case.x), torch.zeros_like(f.v)
+        one[j] = d["v"][j]  # v_j alone moves
+        moved = {  # losses (rates, T)
+            "v": losses_of(case, f.v - rates * d["v"], f.s),
+            "s": losses_of(case, f.v, f.s - rates * d["s"]),
+            "q": losses_of(case, f.v, closed.scores(f.q - rates * d["q"], f.k)),
+            "k": losses_of(case, f.v, closed.scores(f.q, f.k - rates * d["k"])),
+        }
+        missed = {k: (after - before).sum(1) + rates[:, 0, 0] * (d[k] ** 2).sum() for k, after in moved.items()}
+        predicted = closed.loss_change(f.alpha, d["g"], rates)[..., j]
+        missed["one"] = (losses_of(case, f.v - rates * one, f.s) - before - predicted).abs().amax(1)
         most = int((d["v"] ** 2).sum(-1).argmax())
         v = f.v.clone()
         v[most] -= d["v"][most]
         moved_g = closed.attend(f.s, v, case.w.W_O, case.w.b, case.mask)[1] - f.g
-        context.append(relative(closed.context_change(f.alpha, u, 1.0)[:, most], moved_g))
+        context.append(relative(closed.context_change(f.alpha, d["g"], 1.0)[:, most], moved_g))
         for name, values in missed.items():
-            if min(map(abs, values)) > 1e-13:  # else rounding is all that is left
-                slope = np.polyfit(np.log(STEP_SIZES), np.log(np.abs(values)), 1)[0]
-                exponents[name].append(float(slope))
+            if values.abs().min() > 1e-13:  # else rounding is all that is left
+                exponents[name].append(np.polyfit(np.log(STEP_SIZES), values.abs().log(), 1)[0])
+    # where each value has a single user, equations 42 and 43 are 39 and 41
+    gen = generator(0, 9)
+    alpha = torch.eye(6, dtype=torch.float64)[torch.randperm(6, generator=gen)]
+    u = torch.randn(6, 4, generator=gen, dtype=torch.float64)
+    contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
+    losses = relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1))
     return {
         "eq/second_order": [float(np.median(exponents[name])) for name in "vsqk"],
         "eq/loss_change": float(np.median(exponents["one"])),
         "eq/context": max(context),
-        "eq/dominant_limit": _dominant_limit(),
+        "eq/dominant_limit": max(contexts, losses),
     }
-
-
-def _dominant_limit(T: int = 6, d: int = 4) -> float:
-    """Equations 42 and 43 against 39 and 41 where each value has a single user."""
-    gen = generator(0, 9)
-    alpha = torch.eye(T, dtype=torch.float64)[torch.randperm(T, generator=gen)]
-    u = torch.randn(T, d, generator=gen, dtype=torch.float64)
-    contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
-    return max(contexts, relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1)))
 
 
 def readings_of_updates(n: int = 100) -> dict[str, float]:
@@ -184,15 +153,14 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
         see = torch.ones_like(f.s, dtype=torch.bool) if case.mask is None else case.mask
         moved = closed.scores(printed["q"], f.k) + closed.scores(f.q, printed["k"])
         follow.append(relative(moved * see, printed["s"]))
-        by_weights = closed.score_step_of_weights(d["q"], d["k"], f.q, f.k, case.x, 1.0) * see
+        by_weights = closed.score_step_of_weights(d["q"], d["k"], f.q, f.k, case.x) * see
         weights.append(relative(case.x @ -truth["W_V"].mT, printed["v"]))
         weights.append(relative(by_weights, printed["s"]))
     return {"updates/free": max(free), "updates/follow": min(follow), "updates/weights": min(weights)}
 
 
 def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
-    """Of every pair (i, j) of ``n`` heads, ``(pairs,)``: the relative ``error`` of equation 43; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``,
-    the printed condition; and ``rho``, which bounds the error."""
+    """Of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; and ``rho``."""
     rows = []
     for index in range(n):
         case = random_case(index, largest=40)
@@ -225,6 +193,6 @@ def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Fi
     style.theory_line(axes[1], line, line, r"bound: error = $\rho$")
     axes[0].axvline(10, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label="ten times")
     axes[0].set_ylabel("relative error of equation 43")
-    for ax in axes:
-        ax.legend(loc="upper left" if ax is axes[1] else "upper right", fontsize=8)
+    axes[0].legend(loc="upper right", fontsize=8)
+    axes[1].legend(loc="upper left", fontsize=8)
     return fig

@@ -1,5 +1,4 @@
-"""The reduced wind tunnel of agarwal2025 (sections 6 and 9.4): what the trained models reach, what answers that learn nothing reach, and the geometry of keys
-and values."""
+"""The reduced wind tunnel of agarwal2025 (sections 6 and 9.4): errors of trained models and of answers that learn nothing, and the geometry of keys and values."""
 
 from __future__ import annotations
 
@@ -36,9 +35,8 @@ LOOKS = {
 
 
 def hmm_answers(task: HmmFiltering, n: int) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of four answers that need no training: ``uniform`` ignores everything;
-    ``constant`` has the entropy that does best over all places; ``memoryless`` is ``p(s_t | o_t)``, the exact answer of a model that reads the matrices and never
-    looks back at observations; ``turned`` is the filter that takes the transition matrix the wrong way round: memory that does not track."""
+    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of answers that need no training: ``uniform`` ignores everything, ``constant``
+    has the best entropy over all places, ``memoryless`` is ``p(s_t | o_t)``, and ``turned`` is the filter with its transition matrix the wrong way round."""
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
     found = {
@@ -94,19 +92,18 @@ def random_key_cosine(study: Study) -> float:
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
-    """Errors, their ratios to that of the best answer which uses one token only (the filter without memory, the prior; 1 is what a model has that carries
-    nothing along), and geometry at the last step."""
+    """Errors, their ratios to that of the best answer which uses one token only (the filter without memory, the prior), and geometry at the last step."""
     answers = {name: float(part.mean()) for name, part in hmm_answers(studies["tunnel_hmm"].data, 4000).items()}
     prior = float(prior_error(studies["tunnel_bijection"].data).mean())
     found: dict[str, object] = {f"tunnel/hmm/{name}": answers[name] for name in ("uniform", "constant", "memoryless")}
-    found |= {f"tunnel/hmm/{model}": float(error(hmm, model).mean()) for model in LOOKS}
-    found |= {f"tunnel/bijection/{model}": float(error(bijection, model).mean()) for model in LOOKS}
+    for task, results in (("hmm", hmm), ("bijection", bijection)):
+        found |= {f"tunnel/{task}/{model}": float(error(results, model).mean()) for model in LOOKS}
     for model in ("transformer", "ssm", "lstm"):
         found[f"tunnel/hmm_long/{model}"] = float(error(hmm, model, "long").mean())
         found[f"tunnel/hmm/{model}_ratio"] = paired(error(hmm, model) / answers["memoryless"])
     for model in ("lstm", "prefix_mlp"):
         found[f"tunnel/bijection/{model}_ratio"] = paired(error(bijection, model) / prior)
-    built = {group.name: group.build() for group in studies["tunnel_hmm"].groups}
+    built = [group.build() for group in studies["tunnel_hmm"].groups]
     before, after = (key_cosines(bijection)[:, record] for record in (0, -1))  # (2, R)
     for part in ("value", "output"):
         for name in ("pc1", "r"):
@@ -120,7 +117,7 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
-        "tunnel/parameters": [sum(p.numel() for p in built[model].parameters()) for model in LOOKS],
+        "tunnel/parameters": [sum(p.numel() for p in model.parameters()) for model in built],
         "tunnel/minutes": sum(results.provenance["seconds"] for results in (hmm, bijection)) / 60,
         # the same model before training has keys of the same dimension, of the same inputs
         "tunnel/keys/trained": after.mean(1),
