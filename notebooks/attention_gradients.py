@@ -512,7 +512,7 @@ figure_9.plot_way_left(
 )
 style.show(of=[stored["fresh"], unfurling])
 record.all(
-    figure_9.frame_values(left, on_fresh[0].steps)
+    figure_9.frame_values(left, on_fresh[0].steps, "frame", "loss")
     | wind_tunnel.unfurling_values(unfurling)
 )
 
@@ -807,7 +807,7 @@ assert 0.03 < 0.2 * steps / 300 < 0.1
 blown = fair_trial.summed_loss(code, PAPER_SEEDS[0], 60)
 record.all(
     {"sum/loss": float(blown[-1]), "sum/steps": len(blown)}
-    | section_9.key_cosine_records()
+    | wind_tunnel.key_cosine_records()
 )
 record.verdicts("errata")
 

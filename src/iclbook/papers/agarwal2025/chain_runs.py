@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,6 @@ from torch.nn.functional import cross_entropy, one_hot
 from ... import random
 from ...draw import numpy_rng
 from ...tasks import Batch
-from ...tasks.sticky_chain import Sequence as SymbolSequence
 from ...tasks.sticky_chain import StickyChain
 from ...training import Group, History, Run
 from ...training.study import Study
@@ -28,21 +28,10 @@ SHAPES = ((10, 20), (10, 20), (15, 20), (8, 15))
 INIT_SCALE = 0.1
 #: Purpose of the numbers of a run's long sequences.
 SEQUENCES = 2
-#: Section 7.2: "a sample of 200 v's".
-SAMPLED = 200
 #: Length of a fresh sequence.
 FRESH_T = 300
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One way to train: a rate and factors on it for some matrices."""
-
-    name: str
-    rate: float = 0.01
-    factors: tuple[tuple[str, float], ...] = ()
-
-
+#: One way to train: its name, a rate, and factors on it for some matrices.
+Arm = namedtuple("Arm", "name rate factors", defaults=(0.01, ()))
 SGD = Arm("sgd")
 EM = Arm("em", factors=(("W_V", 10.0),))
 
@@ -63,13 +52,8 @@ def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
 
 # -- one long sequence, all of it at every step ---------------------------------------------------------------------------
 
-
-class Data(NamedTuple):
-    """A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on."""
-
-    train: SymbolSequence
-    target: Tensor
-    held_out: SymbolSequence
+#: A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on.
+Data = namedtuple("Data", "train target held_out")
 
 
 @lru_cache(maxsize=64)
@@ -117,8 +101,7 @@ class OnSequences:
     def of_runs(self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None) -> dict[str, Tensor]:
         """Of every run ``(R,)``, in nats: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy of
         attention) and ``kl`` = KL(this || first run of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients."""
-        rows: list[dict[str, Tensor]] = []
-        first: dict[int, Tensor] = {}
+        rows, first = [], {}
         grads, _ = ensemble.gradients(params, seen)
         for r, run in enumerate(ensemble.runs):
             own = [params[name][r] for name in MATRICES]
@@ -153,8 +136,8 @@ def unpack(flat: np.ndarray) -> Weights:
 
 
 def sampled_positions(T: int) -> np.ndarray:
-    """The 200 positions (or all, if fewer) whose values are followed: the same for every run."""
-    return np.sort(numpy_rng(0).choice(T, min(SAMPLED, T), replace=False))
+    """The 200 positions (or all, if fewer) whose values are followed, section 7.2's "sample of 200 v's": the same for every run."""
+    return np.sort(numpy_rng(0).choice(T, min(200, T), replace=False))
 
 
 def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:

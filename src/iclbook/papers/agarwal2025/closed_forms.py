@@ -121,11 +121,9 @@ def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
 def every_gradient(
     x: Tensor, y: Tensor, w: Weights, mask: Tensor | None = None, known: Forward | None = None
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Losses ``(..., T)`` and every gradient of their SUM (equation 9), by the closed forms alone.
-
-    Keys of the gradients: ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and ``W_O, b``, which the paper leaves out. ``alpha`` is the
-    derivative with the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing. ``known``: :func:`forward` of these.
-    """
+    """Losses ``(..., T)`` and every gradient of their SUM (equation 9) by the closed forms: of ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and of
+    ``W_O, b``, which the paper leaves out. That of ``alpha`` takes the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing.
+    ``known``: :func:`forward` of these."""
     f = forward(x, w, mask) if known is None else known
     scale = math.sqrt(f.q.shape[-1])
     dl, u = logit_gradient(f.p, y), upstream(f.p, y, w.W_O)
@@ -166,12 +164,6 @@ def dominant_context(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
 def dominant_loss(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     """``-rate alpha_ij^2 |u_i|^2``: equation 41 with every other query neglected (equation 43)."""
     return -rate * alpha**2 * (u**2).sum(-1)[..., None]
-
-
-def neglected(alpha: Tensor, u: Tensor) -> Tensor:
-    """``rho_ij = sum_{r != i} alpha_rj |u_r| / (alpha_ij |u_i|)``: by Cauchy and Schwarz a bound on the relative error of equations 42 and 43."""
-    weight = alpha * u.norm(dim=-1)[..., None]
-    return weight.sum(-2, keepdim=True) / weight - 1
 
 
 def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, namedtuple
 from collections.abc import Mapping
+from itertools import product, starmap
 
 import numpy as np
 import torch
@@ -17,20 +18,14 @@ from ...random import generator
 from . import closed_forms as closed
 from .closed_forms import Weights, random_weights
 
-#: Step sizes over which exponents are fitted.
-STEP_SIZES = np.geomspace(1e-4, 1e-2, 5)
 #: Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``.
 Case = namedtuple("Case", "x y w mask")
 
 
 def random_case(index: int, largest: int = 12) -> Case:
     """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
-    gen = generator(index, 7)  # 7: the purpose of these cases
-
-    def draw(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, (), generator=gen))
-
-    T, d_x, d_k, d_v, n = draw(2, largest), draw(1, 7), draw(1, 6), draw(1, 6), draw(2, 7)
+    gen, ranges = generator(index, 7), ((2, largest), (1, 7), (1, 6), (1, 6), (2, 7))  # 7: the purpose of these cases
+    T, d_x, d_k, d_v, n = (int(torch.randint(low, high + 1, (), generator=gen)) for low, high in ranges)
     x = torch.randn(T, d_x, generator=gen, dtype=torch.float64)
     y = torch.randint(0, n, (T,), generator=gen)
     scale = 0.3 + 1.2 * float(torch.rand((), generator=gen))
@@ -68,14 +63,13 @@ def closed_forms(n: int = 240) -> dict[str, float]:
     """Equations 13 to 32 on ``n`` random cases, equation 18 by itself, and the evaluation by blocks of queries."""
     jacobian = vmap(jacrev(lambda row: row.softmax(-1)))
     rows = [random_case(index).x for index in range(20)]
+    lengths_and_scales = product((5, closed.BLOCK, closed.BLOCK + 1, 250), (0.1, 0.5, 0.8))
     shapes = {tuple(part.shape for part in (*random_case(i).w, random_case(i).x)) for i in range(n)}
     return {
         "eq/gradients": max(gradient_error(index) for index in range(n)),
         "eq/sizes": len(shapes),
         "eq/jacobian": max(relative(closed.softmax_jacobian(s.softmax(-1)), jacobian(s)) for s in rows),
-        "eq/blocked": max(
-            blocked_error(T, scale) for T in (5, closed.BLOCK, closed.BLOCK + 1, 250) for scale in (0.1, 0.5, 0.8)
-        ),
+        "eq/blocked": max(starmap(blocked_error, lengths_and_scales)),
     }
 
 
@@ -103,7 +97,8 @@ def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
 def first_order(n: int = 40) -> dict[str, float | list[float]]:
     """What first order misses: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
     exponents: dict[str, list[float]] = defaultdict(list)
-    context, rates = [], torch.from_numpy(STEP_SIZES)[:, None, None]
+    context, logs = [], np.linspace(np.log(1e-4), np.log(1e-2), 5)  # of the step sizes
+    rates = torch.from_numpy(np.exp(logs))[:, None, None]
     for index in range(n):
         case = random_case(index)
         f = closed.forward(case.x, case.w, case.mask)
@@ -126,7 +121,7 @@ def first_order(n: int = 40) -> dict[str, float | list[float]]:
         context.append(relative(closed.context_change(f.alpha, d["g"], 1.0)[:, most], moved_g))
         for name, values in missed.items():
             if values.abs().min() > 1e-13:  # else rounding is all that is left
-                exponents[name].append(np.polyfit(np.log(STEP_SIZES), values.abs().log(), 1)[0])
+                exponents[name].append(np.polyfit(logs, values.abs().log(), 1)[0])
     # where each value has a single user, equations 42 and 43 are 39 and 41
     gen = generator(0, 9)
     alpha = torch.eye(6, dtype=torch.float64)[torch.randperm(6, generator=gen)]
@@ -169,10 +164,11 @@ def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
         exact, rough = closed.loss_change(f.alpha, u, 1.0), closed.dominant_loss(f.alpha, u, 1.0)
         T = len(case.x)
         others = f.alpha[None].masked_fill(torch.eye(T, dtype=torch.bool)[:, :, None], 0.0).amax(1)  # (i, j)
-        size = u.norm(dim=-1)
-        seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())[:, None]  # not rounding alone
-        error = ((exact - rough) / rough).abs()
-        rows.append(torch.stack([f.alpha / others, closed.neglected(f.alpha, u), error], -1)[seen])
+        size = u.norm(dim=-1)[:, None]
+        seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())  # not rounding alone
+        weight = f.alpha * size
+        rho = weight.sum(0) / weight - 1  # bounds the relative error of equations 42 and 43, by Cauchy and Schwarz
+        rows.append(torch.stack([f.alpha / others, rho, ((exact - rough) / rough).abs()], -1)[seen])
     return dict(zip(("lead", "rho", "error"), torch.cat(rows).numpy().T, strict=True))
 
 

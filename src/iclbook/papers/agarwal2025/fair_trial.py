@@ -58,11 +58,9 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
     return float(torch.nn.functional.cross_entropy(logits, seq.y)) - bayes_losses(chain, (seed,))[0]
 
 
-def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -> np.ndarray:
-    """Mean loss along SGD on the SUM over positions, as equation 9 is printed, at the stated rate; float64.
-
-    ``(steps,)``, or up to the first loss above :data:`LOST` times that of the start: what a run does after it has diverged is decided by rounding.
-    """
+def summed_loss(chain: StickyChain, seed: int, steps: int) -> np.ndarray:
+    """Mean loss along SGD at 0.01 on the SUM over positions, as equation 9 is printed, ``(steps,)``; or up to the first loss above :data:`LOST` times that of the
+    start: what a run does after it has diverged is decided by rounding. Float64."""
     own = data(chain, seed)
     x, target = own.train.x.double(), own.target.double()
     weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
@@ -72,7 +70,7 @@ def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -
         losses.append(float(loss))
         if not losses[-1] <= LOST * losses[0]:
             break
-        weights = [p - rate * len(x) * slope for p, slope in zip(weights, slopes, strict=True)]
+        weights = [p - 0.01 * len(x) * slope for p, slope in zip(weights, slopes, strict=True)]
     return np.array(losses)
 
 

@@ -1,5 +1,4 @@
-"""Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end (sections 5.3, 7.2, 9.4), and what comes
-to rest first (sections 6.3 and 10.3)."""
+"""Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end, and what comes to rest first."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
     return fig
 
 
-# -- do SGD and the schedule find the same? -------------------------------------------------------------------------------
+# -- do SGD and the schedule find the same? Sections 5.3, 7.2 and 9.4 -----------------------------------------------------
 
 
 def kl_values(
@@ -176,7 +175,7 @@ def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
     return {"sizes/activation_v_over_qk": float(np.median(ratios))}
 
 
-# -- what comes to rest first ---------------------------------------------------------------------------------------------
+# -- what comes to rest first: sections 6.3 and 10.3 ----------------------------------------------------------------------
 
 
 def attention_rows(run: Followed) -> np.ndarray:
@@ -211,15 +210,14 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def frame_values(
-    left: Mapping[str, np.ndarray],
-    steps: np.ndarray,
-    keys: Sequence[str] = ("frame/left", "frame/before_values", "frame/before_loss"),
-) -> dict[str, list[float] | Estimate]:
-    """How much nearer to its end attention is than values and error, mean over training and paired by run; under these keys."""
+def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, of: str, error: str) -> dict[str, object]:
+    """How much nearer to its end attention is than values and error, mean over training and paired by run."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
-    values, error = (paired(mean["attention"] - mean[name]) for name in ("values", "error"))
-    return dict(zip(keys, ([float(own.mean()) for own in mean.values()], values, error), strict=True))
+    return {
+        f"{of}/left": [float(own.mean()) for own in mean.values()],
+        f"{of}/before_values": paired(mean["attention"] - mean["values"]),
+        f"{of}/before_{error}": paired(mean["attention"] - mean["error"]),
+    }
 
 
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:

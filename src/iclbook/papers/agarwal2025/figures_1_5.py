@@ -51,11 +51,10 @@ def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, obje
         f"scale/shares_{reading}": found["share"][:, RATES.index(rate)].tolist()
         for (reading, found), (_, rate) in zip(grids.items(), settings, strict=True)
     }
-    below = SCALES.index(1.0)
     return shares | {
         "toy/scale": [scale for scale, _ in settings],
         "toy/rate": [rate for _, rate in settings],
-        "toy/stated_rate": [float(found["share"][:below, 0].max()) for found in grids.values()],
+        "toy/stated_rate": [float(found["share"][:-1, 0].max()) for found in grids.values()],  # below scale 1
     }
 
 
@@ -225,8 +224,7 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:
-    w = Weights(*[p[r] for p in run.weights[step]])
-    alpha = forward(run.x[r], w).alpha.numpy()
+    alpha = forward(run.x, run.weights[step]).alpha[r].numpy()
     labels = [str(n + 1) for n in range(TASK.T)]
     style.heatmap(ax, alpha, 1.0, title=title, annotate=".2f", row_labels=labels, col_labels=labels)
     ax.set(xlabel="key j", ylabel="query i")

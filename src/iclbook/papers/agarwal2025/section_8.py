@@ -67,8 +67,7 @@ def diagnostic_values(runs: Sequence[Followed]) -> dict[str, float | Estimate]:
 def plot_usage(run: Followed) -> Figure:
     """Section 8.1's column usage halfway through a run, against position."""
     x, _ = run.inputs()
-    w, mask = run.at(len(run.steps) // 2), closed.causal_mask(len(x))
-    usage = closed.forward(x, w, mask).alpha.sum(0)
+    usage = closed.forward(x, run.at(len(run.steps) // 2), closed.causal_mask(len(x))).alpha.sum(0)
     fig, ax = style.figure(height=2.7)
     position = np.arange(1, len(usage) + 1)
     look = {"ms": 3, "color": style.COLOURS["measured"], "rasterized": True, "label": "measured"}

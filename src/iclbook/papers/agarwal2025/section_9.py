@@ -7,14 +7,13 @@ attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from scipy.optimize import brentq
 from torch import Tensor
 from torch.func import grad, jacrev, vjp
 from torch.nn.functional import cosine_similarity, cross_entropy, softplus
@@ -52,42 +51,25 @@ def lstm_weights(i: Tensor, f: Tensor) -> Tensor:
 
 # -- random networks ------------------------------------------------------------------------------------------------------
 
-
-class Draw(NamedTuple):
-    """Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
-    ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision."""
-
-    x: Tensor
-    values: Tensor
-    theta: dict[str, Parameters]
-    read: Tensor
-    labels: Tensor
+#: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
+#: ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision.
+Draw = namedtuple("Draw", "x values theta read labels")
 
 
-@lru_cache(maxsize=2 * DRAWS)
 def sample_network(seed: int, n_states: int | None = None) -> Draw:
     """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
-    g = torch_rng(seed)
-
-    def size(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, (1,), generator=g))
+    g, ranges = torch_rng(seed), ((4, 5), (2, 4), (2, 3), (2, 4), (4, 7))
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=g, dtype=torch.float64) / math.sqrt(shape[-1])
 
-    d, v, k, c, t = size(4, 5), size(2, 4), size(2, 3), size(2, 4), size(4, 7)
-    n = size(2, 3) if n_states is None else n_states
-    theta = {
-        "softmax": {"query": normal(k, d), "key": normal(k, d)},
-        "ssm": {
-            "step": normal(v, d),
-            "rate": torch.rand(v, n, generator=g, dtype=torch.float64),
-            "to_b": normal(n, d),
-            "to_c": normal(n, d),
-        },
-        "lstm": {"drive": normal(4 * v, d), "recurrent": normal(4 * v, v)},
-    }
-    theta["normalised"] = theta["ssm"]
+    d, v, k, c, t = (int(torch.randint(low, high + 1, (), generator=g)) for low, high in ranges)
+    n = int(torch.randint(2, 4, (), generator=g)) if n_states is None else n_states
+    softmax = {"query": normal(k, d), "key": normal(k, d)}
+    step, rate = normal(v, d), torch.rand(v, n, generator=g, dtype=torch.float64)
+    ssm = {"step": step, "rate": rate, "to_b": normal(n, d), "to_c": normal(n, d)}
+    lstm = {"drive": normal(4 * v, d), "recurrent": normal(4 * v, v)}
+    theta = {"softmax": softmax, "ssm": ssm, "normalised": ssm, "lstm": lstm}
     x = torch.randn(d, t, generator=g, dtype=torch.float64)
     labels = torch.randint(0, c, (t,), generator=g)
     return Draw(x, normal(v, d), theta, normal(c, v), labels)
@@ -249,20 +231,6 @@ def interaction(d: Draw) -> float:
     return second[:, :, -1, :, j].abs().max().item()  # of (V, D, T, D, T)
 
 
-# -- keys as random vectors -----------------------------------------------------------------------------------------------
-
-
-def random_cosine(dimension: float) -> float:
-    """Mean absolute cosine of two random directions, ``Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2))``."""
-    return math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension + 1) / 2)) / math.sqrt(math.pi)
-
-
-def key_cosine_records() -> dict[str, object]:
-    """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
-    dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
-    return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
-
-
 # -- figures --------------------------------------------------------------------------------------------------------------
 
 #: Candidate forms of Conjecture 9.2.
@@ -287,9 +255,8 @@ def plot_weights(d: Draw) -> Figure:
             text.remove()  # the future has no weights
         ax.set_xlabel("position read, j")
     axes[0].set_ylabel("reader, i")
-    bar = fig.colorbar(image, ax=list(axes), shrink=0.8, aspect=20, pad=0.02, extend="both")
-    bar.set_label("$w_{ij}$")
-    bar.outline.set_visible(False)
+    look = {"shrink": 0.8, "aspect": 20, "pad": 0.02, "extend": "both", "label": "$w_{ij}$"}
+    fig.colorbar(image, ax=list(axes), **look).outline.set_visible(False)
     return fig
 
 

@@ -76,9 +76,9 @@ def plot_race(race: Race, ratio: float, stay: float) -> Figure:
     ax.plot(steps, race.sgd, color=COLOUR["sgd"], ls=DASH["sgd"], label="SGD")
     ax.plot(steps, race.uniform, color=style.PALETTE[2], ls=(0, (1, 1.2)), label="larger rate for all")
     ax.axhline(race.floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="Bayes floor")
-    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 2.55))
+    title = f"$\\eta_V / \\eta$ = {ratio:g}, chance to stay {stay:g}"
+    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 2.55), title=title)
     ax.legend(loc="upper center", ncols=4, fontsize=8)
-    ax.set(title=f"$\\eta_V / \\eta$ = {ratio:g}, chance to stay {stay:g}")
     return fig
 
 
@@ -86,9 +86,7 @@ def show_attention(few: bool) -> None:
     """Attention of a toy run by initial scale and training step; ``few`` draws the ends of each slider only."""
     steps, scales = ((0, 100), (0.1, 1.0)) if few else ((0, 20, 40, 60, 80, 100), (0.1, 0.3, 0.6, 1.0))
 
-    @cache
-    def run(scale: float) -> toy_runs.Ensemble:
-        return toy_runs.train([5], scale, 0.1)
+    run = cache(lambda scale: toy_runs.train([5], scale, 0.1))
 
     def frame(scale: float, step: float) -> Figure:
         others = {other: run(other).loss[:, 0] for other in scales}

@@ -190,17 +190,16 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
         mean, sd = printed[key]
         digits = ".0f" if key == "steps" else ".3f"
         own, width = found[key], found[f"{key}_width"]
-        rows.append(
-            {
-                "chain": f"{chain}, {found['seeds']} seeds",
-                "at the end": label,
-                "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
-                "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
-                "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
-                "printed is": "inside" if abs(own - mean) <= width else "outside",
-                "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
-            }
-        )
+        row = {
+            "chain": f"{chain}, {found['seeds']} seeds",
+            "at the end": label,
+            "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
+            "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
+            "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
+            "printed is": "inside" if abs(own - mean) <= width else "outside",
+            "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
+        }
+        rows.append(row)
     return Table(rows, {heading: heading for heading in rows[0]}, "Table 1 beside ours")
 
 

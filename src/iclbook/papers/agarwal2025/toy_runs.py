@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,23 +23,12 @@ RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
 SHARP, UNIFORM = 0.5, 0.9
 #: The largest rise of one step, over the loss at the start, that a plot of the loss would not show.
 BUMP = 0.01
-#: A rounding unit of double precision, in those of single precision.
-DOUBLE = 2.0**-29
-#: Replicas of a run that another machine brings to another end: what one replica in twenty decides otherwise, so many miss one time in 27.
-REPLICAS = 64
 #: A loss that has doubled has blown up: how far, rounding decides.
 FAR = 2.0
 
-
-class Ensemble(NamedTuple):
-    """Toy runs of one setting: data ``x`` ``(R, T, 3)`` and ``y`` ``(R, T)``; stacked ``weights`` at each of ``STEPS + 1`` steps; ``loss``, summed over positions
-    (equation 9), and effective number of attended ``positions``, mean over queries, ``(STEPS + 1, R)``."""
-
-    x: Tensor
-    y: Tensor
-    weights: list[Weights]
-    loss: np.ndarray
-    positions: np.ndarray
+#: Toy runs of one setting: data ``x`` ``(R, T, 3)`` and ``y`` ``(R, T)``; a list of stacked ``weights`` at each of ``STEPS + 1`` steps; arrays of the ``loss``,
+#: summed over positions (equation 9), and of the effective number of attended ``positions``, mean over queries, ``(STEPS + 1, R)``.
+Ensemble = namedtuple("Ensemble", "x y weights loss positions")
 
 
 def effective_positions(alpha: Tensor) -> Tensor:
@@ -67,7 +56,7 @@ def train(seeds: Sequence[int], scale: float, rate: float | Tensor, bias: bool =
     for _ in range(STEPS + 1):
         weights.append(w)
         if jitter is not None:
-            w = Weights(*[random.jittered(p, jitter, DOUBLE) for p in w])
+            w = Weights(*[random.jittered(p, jitter, 2.0**-29) for p in w])  # a rounding unit of double precision
         f = forward(x, w)
         per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
+from scipy.optimize import brentq
 
 from ...claims import printed
 from ...drawing import style
@@ -19,8 +20,7 @@ from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
 from .figure_9 import frame_values, way_left
-from .runs import probe, probe_numbers
-from .section_9 import random_cosine
+from .runs import probe_numbers
 from .table_1 import paired
 
 #: Models of the studies: name, colour and marker in figures.
@@ -54,7 +54,7 @@ def prior_error(task: BijectionElimination) -> np.ndarray:
 
 
 def lstm_baseline_records() -> dict[str, object]:
-    """Errors of the answers ``uniform`` and ``memoryless`` of :func:`hmm_answers`, and the printed errors over the latter, at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
+    """Errors of ``uniform`` and ``memoryless`` of :func:`hmm_answers` on the first 15 and all 20 observations of Paper I's published task; printed ones over these."""
     answers, says = hmm_answers(HmmFiltering(5, 5, 20), 12_000), printed("agarwal2025")
     means = {name: np.array([own[:15].mean(0), own.mean(0)]) for name, own in answers.items()}  # (2, n)
     no_memory = means["memoryless"].mean(1)
@@ -85,8 +85,19 @@ def key_cosines(bijection: Results) -> np.ndarray:
     return np.stack([bijection[f"transformer/key_cosine_{which}"].mean(-1) for which in "xy"])
 
 
+def random_cosine(dimension: float) -> float:
+    """Mean absolute cosine of two random directions, ``Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2))``."""
+    return math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension + 1) / 2)) / math.sqrt(math.pi)
+
+
+def key_cosine_records() -> dict[str, object]:
+    """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
+    dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
+    return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
+
+
 def random_key_cosine(study: Study) -> float:
-    """The same for random vectors as wide as a head."""
+    """Mean absolute cosine of random vectors as wide as a head."""
     (transformer,) = (group.build() for group in study.groups if group.name == "transformer")
     return random_cosine(transformer.width // transformer.n_heads)
 
@@ -141,8 +152,7 @@ def unfurling_values(results: Results) -> dict[str, object]:
     """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
-    keys = "unfurling/left", "unfurling/before_values", "unfurling/before_error"
-    return frame_values(unfurling_left(results), steps, keys) | {
+    return frame_values(unfurling_left(results), steps, "unfurling", "error") | {
         "unfurling/entropy": paired(own["spread"][-1] - own["spread"][0]),
         "unfurling/late_r": paired(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
@@ -170,8 +180,7 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
         longest[name] = dict(studies[name].groups[0].observe.probes)["long"]
         trained, end = studies[name].data.length + 0.5, longest[name].length + 0.5
         ax.axvspan(trained, end, color=style.GRID, alpha=0.45, lw=0, zorder=0)
-        at = {"transform": ax.get_xaxis_transform(), "va": "top", "fontsize": 8}
-        ax.text(trained + 0.1, 0.985, " not trained", **at)
+        ax.text(trained + 0.1, 0.985, " not trained", transform=ax.get_xaxis_transform(), va="top", fontsize=8)
     longer, base = longest["tunnel_hmm"], hmm_answers(longest["tunnel_hmm"], 2000)
     for answer, dash, label in (("memoryless", (1, 1.6), "no memory"), ("uniform", (4, 2), "uniform answer")):
         places, height = np.arange(1, longer.length + 1), base[answer].mean(-1)
@@ -182,28 +191,24 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
     axes[0].plot([], [], "<", mfc="none", mec=style.INK, label="paper, larger models")
     prior = prior_error(longest["tunnel_bijection"])
     axes[1].plot(np.arange(1, len(prior) + 1), prior, color=style.INK, lw=1, ls=(0, (4, 2)))
-    axes[0].set(xlabel="observation t", ylabel="error of the entropy (bits)", title="hidden Markov models")
-    axes[1].set(xlabel="pair k", title="bijection elimination")
-    axes[0].set_ylim(0, 0.46)
-    axes[1].set_ylim(0, 0.52)
-    bits = f"uniform answer: up to {number(float(prior.max()), 2)} bits"
-    axes[1].text(3.6, 0.43, bits, fontsize=8)
-    look = {"loc": "outside upper center", "ncols": 4, "columnspacing": 1, "fontsize": 8}
-    fig.legend(*axes[0].get_legend_handles_labels(), **look)
+    ylabel = "error of the entropy (bits)"
+    axes[0].set(xlabel="observation t", ylabel=ylabel, title="hidden Markov models", ylim=(0, 0.46))
+    axes[1].set(xlabel="pair k", title="bijection elimination", ylim=(0, 0.52))
+    axes[1].text(3.6, 0.43, f"uniform answer: up to {number(float(prior.max()), 2)} bits", fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1, fontsize=8)
     return fig
 
 
 def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
     """Mean error over the places of the training length, against the training step."""
     fig, axes = style.figure(2, height=2.8)
-    for ax, own in zip(axes, results.values(), strict=True):
+    for ax, own, title in zip(axes, results.values(), ("hidden Markov models", "bijection elimination"), strict=True):
         for model in LOOKS:
             steps = own[f"{model}/steps"]
             _band(ax, np.maximum(steps, 10), own[f"{model}/mae_train"].mean(-1).T, model)
         style.log_ticks(ax, "x", [t for t in (10, 30, 100, 300, 1000, 3000) if t <= steps[-1]])
-        ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)")
-    axes[0].set(ylabel="error of the entropy (bits)", title="hidden Markov models")
-    axes[1].set(title="bijection elimination")
+        ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)", title=title)
+    axes[0].set_ylabel("error of the entropy (bits)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return fig
 
@@ -221,22 +226,16 @@ def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) 
     ax.axhline(random, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="random vectors")
     ax.axhspan(0.05, 0.06, color=style.COLOURS["paper"], lw=0, alpha=0.7, label="printed")
     ax.set_xticks([0, 1], ["untrained", "trained"])
-    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys")
-    ax.set_title(f"keys, {cosine.shape[1]} seeds")
+    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys", title=f"keys, {cosine.shape[1]} seeds")
     ax.legend(fontsize=7, loc="upper left", borderaxespad=0.1, handlelength=1.4)
     most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
     for ax, (name, own), title in zip(axes[1:], results.items(), ("HMM", "bijection"), strict=True):
-        observe = studies[name].groups[0].observe
-        exact = probe(dict(observe.probes)["train"], observe.n)[1]
+        exact = studies[name].groups[0].observe.held_out()["train"][1]
         entropy = shown(entropy_bits(exact).flatten()).numpy()
         look = {"cmap": "cividis", "linewidths": 0, "vmin": 0, "vmax": most}
         points = ax.scatter(*own["transformer/pc_output"][-1, 0], c=entropy, s=7, **look)  # (2, n)
         share, r = (own[f"transformer/{kind}_output"][-1, 0] for kind in ("pc1", "r"))
-        ax.set(xlabel=f"first component ({share:.0%})", title=f"{title}: |r| = {r:.2f}")
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xlabel=f"first component ({share:.0%})", title=f"{title}: |r| = {r:.2f}", xticks=[], yticks=[])
     axes[1].set_ylabel("second component")
-    bar = fig.colorbar(points, ax=axes[2])
-    bar.set_label("posterior entropy (bits)")
-    bar.outline.set_visible(False)
+    fig.colorbar(points, ax=axes[2], label="posterior entropy (bits)").outline.set_visible(False)
     return fig
