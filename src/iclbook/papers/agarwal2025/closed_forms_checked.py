@@ -162,8 +162,8 @@ def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
         f = closed.forward(case.x, case.w, case.mask)
         u = closed.upstream(f.p, case.y, case.w.W_O)
         exact, rough = closed.loss_change(f.alpha, u, 1.0), closed.dominant_loss(f.alpha, u, 1.0)
-        T = len(case.x)
-        others = f.alpha[None].masked_fill(torch.eye(T, dtype=torch.bool)[:, :, None], 0.0).amax(1)  # (i, j)
+        same = torch.eye(len(case.x), dtype=torch.bool)[..., None]
+        others = f.alpha[None].masked_fill(same, 0.0).amax(1)  # (i, j)
         size = u.norm(dim=-1)[:, None]
         seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())  # not rounding alone
         weight = f.alpha * size
@@ -172,10 +172,10 @@ def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
     return dict(zip(("lead", "rho", "error"), torch.cat(rows).numpy().T, strict=True))
 
 
-def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Figure:
-    """Error of equation 43 against the printed condition and against rho."""
+def plot_dominant_query(found: Mapping[str, np.ndarray]) -> Figure:
+    """Error of equation 43 against the printed condition and against rho, 4,000 pairs drawn."""
     fig, axes = style.figure(2, aspect=0.75, sharey=True)
-    pick = numpy_rng(0).permutation(len(found["error"]))[:most]
+    pick = numpy_rng(0).permutation(len(found["error"]))[:4000]
     error = np.maximum(found["error"][pick], 1e-4)
     panels = (
         ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "as printed: $\\gg 1$"),
@@ -185,8 +185,7 @@ def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Fi
         look = {"ms": 2.5, "color": style.COLOURS["measured"], "alpha": 0.5, "rasterized": True}
         ax.loglog(found[name][pick], error, ".", **look)
         ax.set(xlabel=label, title=title, ylim=(1e-4, 1e4), xlim=(1e-2, 1e4))
-    line = np.array([1e-2, 1e4])
-    style.theory_line(axes[1], line, line, r"bound: error = $\rho$")
+    style.theory_line(axes[1], [1e-2, 1e4], [1e-2, 1e4], r"bound: error = $\rho$")
     axes[0].axvline(10, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label="ten times")
     axes[0].set_ylabel("relative error of equation 43")
     axes[0].legend(loc="upper right", fontsize=8)

@@ -115,13 +115,14 @@ def regularisation_values(study: Study, results: Results) -> dict[str, object]:
         sizes = [model.values(x).detach().norm(dim=-1).numpy() for model in (normed, plain)]
         norms.append(np.divide(*variation(sizes, axis=1, ddof=1)))  # standard deviations over means
         moved = [directions_moved(model_at(group, results, run, 0), x, seq.y) for group in study.groups[:2]]
-        cosines.append(cosine_similarity(*moved, dim=-1).numpy())
+        cosines.append(cosine_similarity(*moved, dim=-1))
         of_plain, *others = [entropies(model, x) for model in (plain, *dropped)]
         larger.append(np.greater(others, of_plain))  # (rates, 2)
+    direction = torch.stack(cosines)  # (seeds, T)
     found: dict[str, object] = {
         "reg/seeds": len(norms),
         "reg/norm_spread": float(np.median(norms)),
-        "reg/direction": Estimate(float(np.median(cosines)), bootstrap_error(np.median, np.array(cosines))),
+        "reg/direction": Estimate(float(direction.median()), bootstrap_error(np.median, direction.numpy())),
     }
     for key, hits in zip(("reg/dropout_even", "reg/dropout_spread"), np.sum(larger, 0).T, strict=True):
         found[key] = Estimate(hits / len(larger), [share_error(int(n), len(larger)) for n in hits])

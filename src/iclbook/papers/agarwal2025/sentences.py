@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 import numpy as np
 import torch
@@ -47,14 +48,12 @@ SENTENCES = {
 }
 
 
-def cases(n: int = 200, trained: int = 60) -> Iterator[Case]:
-    """Random heads, and toy runs after 0, 20 and 60 steps (initial scale 0.3, rate 0.3)."""
-    for index in range(n):
-        yield random_case(index)
-    run = toy_runs.train(range(trained // 3), 0.3, 0.3)
-    for step in (0, 20, 60):
-        for r in range(trained // 3):
-            yield Case(run.x[r], run.y[r], Weights(*[p[r] for p in run.weights[step]]), None)
+def cases(n: int) -> Iterator[Case]:
+    """Random heads, and 20 toy runs after 0, 20 and 60 steps (initial scale 0.3, rate 0.3)."""
+    yield from map(random_case, range(n))
+    run = toy_runs.train(range(20), 0.3, 0.3)
+    for step, r in product((0, 20, 60), range(20)):
+        yield Case(run.x[r], run.y[r], Weights(*[p[r] for p in run.weights[step]]), None)
 
 
 def _clear(a: Tensor, among: Tensor | None = None, rows: bool = False) -> Tensor:
