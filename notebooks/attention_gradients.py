@@ -512,7 +512,7 @@ figure_9.plot_way_left(
 )
 style.show(of=[stored["fresh"], unfurling])
 record.all(
-    figure_9.frame_values(left, on_fresh[0].steps)
+    figure_9.frame_values(left, on_fresh[0].steps, "frame", "loss")
     | wind_tunnel.unfurling_values(unfurling)
 )
 
@@ -597,7 +597,7 @@ record.verdicts("routing-def")
 # \partial\theta$ with $W_i = \sum_j w_{ij}$. Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
 
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
-section_9.plot_conjecture(section_9.cosines(draws))
+section_9.plot_conjecture(draws)
 style.show()
 record.all(section_9.conjecture_records(draws))
 
@@ -721,7 +721,7 @@ x, y, names = (
     torch.tensor([0, 1, 1]),
     ("W_Q", "W_K", "W_V", "W_O"),
 )
-full = closed_forms_checked.random_weights(
+full = closed_forms.random_weights(
     torch.Generator().manual_seed(1), 3, 2, 2, 3, scale=1.0
 )
 for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
@@ -807,7 +807,7 @@ assert 0.03 < 0.2 * steps / 300 < 0.1
 blown = fair_trial.summed_loss(code, PAPER_SEEDS[0], 60)
 record.all(
     {"sum/loss": float(blown[-1]), "sum/steps": len(blown)}
-    | section_9.key_cosine_records()
+    | wind_tunnel.key_cosine_records()
 )
 record.verdicts("errata")
 

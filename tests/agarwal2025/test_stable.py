@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from iclbook.papers.agarwal2025 import closed_forms_checked, fair_trial
+from iclbook.papers.agarwal2025 import fair_trial
 from iclbook.tasks.sticky_chain import StickyChain
 
 
@@ -13,7 +13,7 @@ def test_a_summed_loss_ends_where_it_has_diverged():
 
 
 def test_a_summed_loss_is_the_same_from_weights_moved_by_rounding(monkeypatch):
-    draw = closed_forms_checked.random_weights
+    draw = fair_trial.random_weights
 
     def moved(*args):
         weights = draw(*args)
@@ -21,7 +21,7 @@ def test_a_summed_loss_is_the_same_from_weights_moved_by_rounding(monkeypatch):
 
     chain = StickyChain("code", T=300)
     before = fair_trial.summed_loss(chain, 42, 60)
-    monkeypatch.setattr(closed_forms_checked, "random_weights", moved)
+    monkeypatch.setattr(fair_trial, "random_weights", moved)
     after = fair_trial.summed_loss(chain, 42, 60)
     assert len(before) == len(after)
     np.testing.assert_allclose(before, after, rtol=1e-6)

@@ -1,12 +1,12 @@
-"""Training of one head on the sticky chain (agarwal2025, section 7.2): sequences of a run's own, closed-form gradients, what is observed, and the short chains
-of section 8.2."""
+"""Training of one head on the sticky chain (agarwal2025, sections 7.2 and 8.2): sequences of a run's own, closed-form gradients, and what is observed."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from torch.nn.functional import cross_entropy, one_hot
 from ... import random
 from ...draw import numpy_rng
 from ...tasks import Batch
-from ...tasks.sticky_chain import Sequence as SymbolSequence
 from ...tasks.sticky_chain import StickyChain
 from ...training import Group, History, Run
 from ...training.study import Study
@@ -29,21 +28,10 @@ SHAPES = ((10, 20), (10, 20), (15, 20), (8, 15))
 INIT_SCALE = 0.1
 #: Purpose of the numbers of a run's long sequences.
 SEQUENCES = 2
-#: Section 7.2: "a sample of 200 v's".
-SAMPLED = 200
 #: Length of a fresh sequence.
 FRESH_T = 300
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One way to train: a rate and factors on it for some matrices."""
-
-    name: str
-    rate: float = 0.01
-    factors: tuple[tuple[str, float], ...] = ()
-
-
+#: One way to train: its name, a rate, and factors on it for some matrices.
+Arm = namedtuple("Arm", "name rate factors", defaults=(0.01, ()))
 SGD = Arm("sgd")
 EM = Arm("em", factors=(("W_V", 10.0),))
 
@@ -64,13 +52,8 @@ def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
 
 # -- one long sequence, all of it at every step ---------------------------------------------------------------------------
 
-
-class Data(NamedTuple):
-    """A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on."""
-
-    train: SymbolSequence
-    target: Tensor
-    held_out: SymbolSequence
+#: A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on.
+Data = namedtuple("Data", "train target held_out")
 
 
 @lru_cache(maxsize=64)
@@ -108,7 +91,7 @@ def closed_gradient(params: dict[str, Tensor], batch: Batch) -> tuple[dict[str, 
 
 @dataclass(frozen=True)
 class OnSequences:
-    """Observes every run on its own sequence and on its held-out one; with ``weights`` those as well, ``(R, 820)``, the matrices flattened one after the other."""
+    """Observes every run on its own sequence and its held-out one; with ``weights`` those as well, ``(R, 820)``, the matrices flattened one after the other."""
 
     weights: bool = False
 
@@ -118,8 +101,7 @@ class OnSequences:
     def of_runs(self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None) -> dict[str, Tensor]:
         """Of every run ``(R,)``, in nats: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy of
         attention) and ``kl`` = KL(this || first run of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients."""
-        rows: list[dict[str, Tensor]] = []
-        first: dict[int, Tensor] = {}
+        rows, first = [], {}
         grads, _ = ensemble.gradients(params, seen)
         for r, run in enumerate(ensemble.runs):
             own = [params[name][r] for name in MATRICES]
@@ -154,8 +136,8 @@ def unpack(flat: np.ndarray) -> Weights:
 
 
 def sampled_positions(T: int) -> np.ndarray:
-    """The 200 positions (or all, if fewer) whose values are followed: the same for every run."""
-    return np.sort(numpy_rng(0).choice(T, min(SAMPLED, T), replace=False))
+    """The 200 positions (or all, if fewer) whose values are followed, section 7.2's "sample of 200 v's": the same for every run."""
+    return np.sort(numpy_rng(0).choice(T, min(200, T), replace=False))
 
 
 def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:
@@ -165,19 +147,19 @@ def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:
 
 
 def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Of every run's sampled values: ``length`` ``(R, 200)`` of the displacement, ``straight`` ``(R, 200)``, displacement over path, and ``pc1`` ``(R,)``, share
-    of the first principal component (about the origin) in the displacements."""
+    """Of every run's sampled values: ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the
+    first principal component (about the origin) in the displacements."""
     (spec,) = study.groups
     weights = histories[spec.name].circuits["weights"]  # (records, R, 820)
-    found: dict[str, list] = {"length": [], "straight": [], "pc1": []}
+    rows = []
     for r, run in enumerate(spec.runs):
         paths = value_paths(study.data.task.chain, run.data_seed, unpack(weights[:, r]))
         moves = paths[-1] - paths[0]
         length, spread = np.linalg.norm(moves, axis=1), np.linalg.svd(moves, compute_uv=False) ** 2
-        found["length"].append(length)
-        found["straight"].append(length / np.linalg.norm(np.diff(paths, axis=0), axis=2).sum(0))
-        found["pc1"].append(float(spread[0] / spread.sum()))
-    return {f"{spec.name}/{name}": np.array(rows, dtype=np.float32) for name, rows in found.items()}
+        straight = length / np.linalg.norm(np.diff(paths, axis=0), axis=2).sum(0)
+        rows.append((length, straight, spread[0] / spread.sum()))
+    found = zip(("length", "straight", "pc1"), zip(*rows, strict=True), strict=True)
+    return {f"{spec.name}/{name}": np.array(own, dtype=np.float32) for name, own in found}
 
 
 # -- a fresh sequence at every step ---------------------------------------------------------------------------------------
@@ -189,22 +171,18 @@ class FreshSequences:
 
     chain: StickyChain
 
-    @property
-    def short(self) -> StickyChain:
-        """The chain of the fresh sequences."""
-        return replace(self.chain, T=FRESH_T)
-
     def fixed(self, seeds: Sequence[int]) -> tuple[Tensor]:
         """Means ``(S, n, d)``."""
         return (torch.stack([data(self.chain, seed).train.means for seed in seeds]),)
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """Standard normals ``(S, K, normals)`` and words ``(S, K, words)``; a step sees one sequence whatever ``batch_size`` says."""
-        return random.numbers(self.short, keys, steps, random.DATA, (), dtype)
+        return random.numbers(replace(self.chain, T=FRESH_T), keys, steps, random.DATA, (), dtype)
 
     def batch(self, numbers: tuple[Tensor, ...], fixed: tuple[Tensor]) -> Batch:
         """Inputs ``(S, 1, T - 1, d)`` and one-hot targets ``(S, 1, T - 1, n)``."""
-        every = [self.short.sequence(*own) for own in zip(*numbers, *fixed, strict=True)]
+        short = replace(self.chain, T=FRESH_T)
+        every = [short.sequence(*own) for own in zip(*numbers, *fixed, strict=True)]
         x = torch.stack([seq.x for seq in every])[:, None]
         y = one_hot(torch.stack([seq.y for seq in every]), self.chain.n)[:, None]
         return Batch(x, x[..., :0], y.to(x))

@@ -11,7 +11,7 @@ error_i . logits_i``, a single number, so the advantage of a whole block is one 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -21,28 +21,21 @@ BLOCK = 128
 #: While no score can exceed this, subtracting a bound on it instead of the row's largest score cannot underflow, and saves a pass.
 SAFE = 40.0
 
-
-class Weights(NamedTuple):
-    """``W_Q``, ``W_K`` ``(..., d_k, d_x)``, ``W_V`` ``(..., d_v, d_x)``, ``W_O`` ``(..., C, d_v)`` and the output bias ``b`` ``(..., C)``."""
-
-    W_Q: Tensor
-    W_K: Tensor
-    W_V: Tensor
-    W_O: Tensor
-    b: Tensor
+#: ``W_Q``, ``W_K`` ``(..., d_k, d_x)``, ``W_V`` ``(..., d_v, d_x)``, ``W_O`` ``(..., C, d_v)`` and the output bias ``b`` ``(..., C)``.
+Weights = namedtuple("Weights", "W_Q W_K W_V W_O b")
+#: All quantities of equations 1 to 8.
+Forward = namedtuple("Forward", "q k v s alpha g logits p")
+#: ``logits`` ``(T, C)``, and ``spread`` ``(T,)``: each query's entropy of attention over the largest possible (NaN for the first).
+Predictions = namedtuple("Predictions", "logits spread")
 
 
-class Forward(NamedTuple):
-    """All quantities of equations 1 to 8."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    s: Tensor
-    alpha: Tensor
-    g: Tensor
-    logits: Tensor
-    p: Tensor
+def random_weights(
+    gen: torch.Generator, d_x: int, d_k: int, d_v: int, n: int, scale: float, bias: float = 0.0
+) -> Weights:
+    """Every entry N(0, scale^2); the output bias N(0, bias^2)."""
+    shapes = ((d_k, d_x), (d_k, d_x), (d_v, d_x), (n, d_v))
+    matrices = [scale * torch.randn(s, generator=gen, dtype=torch.float64) for s in shapes]
+    return Weights(*matrices, bias * torch.randn(n, generator=gen, dtype=torch.float64))
 
 
 def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
@@ -128,11 +121,9 @@ def value_projection_gradient(u: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
 def every_gradient(
     x: Tensor, y: Tensor, w: Weights, mask: Tensor | None = None, known: Forward | None = None
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Losses ``(..., T)`` and every gradient of their SUM (equation 9), by the closed forms alone.
-
-    Keys of the gradients: ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and ``W_O, b``, which the paper leaves out. ``alpha`` is the
-    derivative with the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing. ``known``: :func:`forward` of these.
-    """
+    """Losses ``(..., T)`` and every gradient of their SUM (equation 9) by the closed forms: of ``logits, g, v, alpha, s, q, k, W_Q, W_K, W_V`` as printed, and of
+    ``W_O, b``, which the paper leaves out. That of ``alpha`` takes the weights ``alpha_ij`` as free numbers; where the mask hides a key it means nothing.
+    ``known``: :func:`forward` of these."""
     f = forward(x, w, mask) if known is None else known
     scale = math.sqrt(f.q.shape[-1])
     dl, u = logit_gradient(f.p, y), upstream(f.p, y, w.W_O)
@@ -175,30 +166,17 @@ def dominant_loss(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     return -rate * alpha**2 * (u**2).sum(-1)[..., None]
 
 
-def neglected(alpha: Tensor, u: Tensor) -> Tensor:
-    """``rho_ij = sum_{r != i} alpha_rj |u_r| / (alpha_ij |u_i|)``: by Cauchy and Schwarz a bound on the relative error of equations 42 and 43."""
-    weight = alpha * u.norm(dim=-1)[..., None]
-    return weight.sum(-2, keepdim=True) / weight - 1
-
-
-def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tensor, rate: float) -> Tensor:
-    """What steps on ``W_Q`` and ``W_K`` (equations 29, 30) do to the scores, to first order in the rate."""
-    gram = x @ x.mT
-    return scores(-rate * gram @ dq, k) + scores(q, -rate * gram @ dk)
+def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tensor) -> Tensor:
+    """What steps on ``W_Q`` and ``W_K`` (equations 29, 30) do to the scores, to first order in the rate and for a rate of 1."""
+    gram = -x @ x.mT
+    return scores(gram @ dq, k) + scores(q, gram @ dk)
 
 
 # -- long causal sequences ------------------------------------------------------------------------------------------------
 
 
-class Predictions(NamedTuple):
-    """``logits`` ``(T, C)`` and each query's entropy of attention over the largest possible, ``(T,)`` (NaN for the first)."""
-
-    logits: Tensor
-    spread: Tensor
-
-
 def _block_weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | None) -> Tensor:
-    """Unnormalised attention ``(stop - start, stop)`` of a block of (scaled) queries."""
+    """Unnormalised attention ``(stop - start, stop)`` of a block of (scaled) queries, from scores less ``shift`` ``(T, 1)`` or, without it, the largest."""
     if shift is None:
         e = q[start:stop] @ k[:stop].T
         # before the largest is sought: a hidden key's score could push all others to zero
@@ -211,32 +189,20 @@ def _block_weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | 
     return e
 
 
-def _shift(q: Tensor, k: Tensor) -> Tensor | None:
-    """A bound ``(T, 1)`` on each query's scores; ``None`` where the largest score itself must be found."""
-    bound = q.norm(dim=1, keepdim=True) * k.norm(dim=1).max()
-    return None if bound.is_cuda or not float(bound.max()) < SAFE else bound
-
-
 def _ones(a: Tensor) -> Tensor:
     """A column of ones beside ``a``."""
     return torch.cat([a, a.new_ones(len(a), 1)], 1)
 
 
 def causal_step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, W_O: Tensor) -> tuple[Tensor, ...]:
-    """Mean cross-entropy of a causal head (equation 9 over T) and its gradients in the four matrices, by equations 13, 16, 23 and 28 to 32.
-
-    Args:
-        x: inputs ``(T, d_x)``.
-        target: one-hot targets ``(T, C)``.
-        W_Q, W_K, W_V, W_O: the weights of one run.
-
-    Returns:
-        The loss, and its gradients in W_Q, W_K, W_V and W_O, of their shapes.
-    """
+    """Mean cross-entropy of a causal head (equation 9 over T) and its gradients in W_Q, W_K, W_V and W_O, by equations 13, 16, 23 and 28 to 32; of inputs ``x``
+    ``(T, d_x)`` and one-hot targets ``(T, C)``."""
     T = len(x)
     scale = 1 / math.sqrt(len(W_Q))
     q, k, v = x @ W_Q.T * scale, x @ W_K.T, x @ W_V.T
-    shift, brings = (_shift(q, k), _ones(v @ W_O.T))  # what a key adds to a query's logits and to its normaliser
+    bound = q.norm(dim=1, keepdim=True) * k.norm(dim=1).max()  # (T, 1), on each query's scores
+    shift = None if bound.is_cuda or not float(bound.max()) < SAFE else bound
+    brings = _ones(v @ W_O.T)  # what a key adds to a query's logits and to its normaliser
     dq, dk, used = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(target)
     total = x.new_zeros(())
     for start in range(0, T, BLOCK):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, namedtuple
 from collections.abc import Mapping
-from typing import NamedTuple
+from itertools import product, starmap
 
 import numpy as np
 import torch
@@ -15,38 +16,16 @@ from ...draw import numpy_rng
 from ...drawing import style
 from ...random import generator
 from . import closed_forms as closed
-from .closed_forms import Weights
+from .closed_forms import Weights, random_weights
 
-#: Step sizes over which exponents are fitted.
-STEP_SIZES = np.geomspace(1e-4, 1e-2, 5)
-
-
-class Case(NamedTuple):
-    """Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``."""
-
-    x: Tensor
-    y: Tensor
-    w: Weights
-    mask: Tensor | None
-
-
-def random_weights(
-    gen: torch.Generator, d_x: int, d_k: int, d_v: int, n: int, scale: float, bias: float = 0.0
-) -> Weights:
-    """Every entry N(0, scale^2); the output bias N(0, bias^2)."""
-    shapes = ((d_k, d_x), (d_k, d_x), (d_v, d_x), (n, d_v))
-    matrices = [scale * torch.randn(s, generator=gen, dtype=torch.float64) for s in shapes]
-    return Weights(*matrices, bias * torch.randn(n, generator=gen, dtype=torch.float64))
+#: Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``.
+Case = namedtuple("Case", "x y w mask")
 
 
 def random_case(index: int, largest: int = 12) -> Case:
     """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
-    gen = generator(index, 7)  # 7: the purpose of these cases
-
-    def draw(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, (), generator=gen))
-
-    T, d_x, d_k, d_v, n = draw(2, largest), draw(1, 7), draw(1, 6), draw(1, 6), draw(2, 7)
+    gen, ranges = generator(index, 7), ((2, largest), (1, 7), (1, 6), (1, 6), (2, 7))  # 7: the purpose of these cases
+    T, d_x, d_k, d_v, n = (int(torch.randint(low, high + 1, (), generator=gen)) for low, high in ranges)
     x = torch.randn(T, d_x, generator=gen, dtype=torch.float64)
     y = torch.randint(0, n, (T,), generator=gen)
     scale = 0.3 + 1.2 * float(torch.rand((), generator=gen))
@@ -58,12 +37,6 @@ def relative(measured: Tensor, truth: Tensor) -> float:
     """Largest difference over the largest size of ``truth``."""
     size = float(truth.abs().max())
     return float((measured - truth).abs().max()) / (size or 1.0)
-
-
-def rank_correlation(a: Tensor, b: Tensor) -> float:
-    """Spearman's, without ties."""
-    ranks = torch.stack([a.flatten().argsort().argsort(), b.flatten().argsort().argsort()]).double()
-    return float(torch.corrcoef(ranks)[0, 1])
 
 
 # -- gradients, equations 13 to 32 ----------------------------------------------------------------------------------------
@@ -90,14 +63,13 @@ def closed_forms(n: int = 240) -> dict[str, float]:
     """Equations 13 to 32 on ``n`` random cases, equation 18 by itself, and the evaluation by blocks of queries."""
     jacobian = vmap(jacrev(lambda row: row.softmax(-1)))
     rows = [random_case(index).x for index in range(20)]
+    lengths_and_scales = product((5, closed.BLOCK, closed.BLOCK + 1, 250), (0.1, 0.5, 0.8))
     shapes = {tuple(part.shape for part in (*random_case(i).w, random_case(i).x)) for i in range(n)}
     return {
         "eq/gradients": max(gradient_error(index) for index in range(n)),
         "eq/sizes": len(shapes),
         "eq/jacobian": max(relative(closed.softmax_jacobian(s.softmax(-1)), jacobian(s)) for s in rows),
-        "eq/blocked": max(
-            blocked_error(T, scale) for T in (5, closed.BLOCK, closed.BLOCK + 1, 250) for scale in (0.1, 0.5, 0.8)
-        ),
+        "eq/blocked": max(starmap(blocked_error, lengths_and_scales)),
     }
 
 
@@ -124,52 +96,44 @@ def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
 
 def first_order(n: int = 40) -> dict[str, float | list[float]]:
     """What first order misses: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
-    exponents: dict[str, list[float]] = {name: [] for name in ("v", "s", "q", "k", "one")}
-    context = []
+    exponents: dict[str, list[float]] = defaultdict(list)
+    context, logs = [], np.linspace(np.log(1e-4), np.log(1e-2), 5)  # of the step sizes
+    rates = torch.from_numpy(np.exp(logs))[:, None, None]
     for index in range(n):
         case = random_case(index)
         f = closed.forward(case.x, case.w, case.mask)
-        _, d = closed.every_gradient(*case)
-        u = d["g"]
-        missed: dict[str, list[float]] = {name: [] for name in exponents}
-        before, j = losses_of(case, f.v, f.s), index % len(case.x)
-        for rate in STEP_SIZES:
-            moved = {
-                "v": losses_of(case, f.v - rate * d["v"], f.s),
-                "s": losses_of(case, f.v, f.s - rate * d["s"]),
-                "q": losses_of(case, f.v, closed.scores(f.q - rate * d["q"], f.k)),
-                "k": losses_of(case, f.v, closed.scores(f.q, f.k - rate * d["k"])),
-            }
-            for name, after in moved.items():
-                missed[name].append(float((after - before).sum() + rate * (d[name] ** 2).sum()))
-            v = f.v.clone()
-            v[j] += closed.value_step(f.alpha, u, rate)[j]
-            predicted = closed.loss_change(f.alpha, u, rate)[:, j]
-            missed["one"].append(float((losses_of(case, v, f.s) - before - predicted).abs().max()))
+        before, d = closed.every_gradient(*case)
+        j, one = index % len(case.x), torch.zeros_like(f.v)
+        one[j] = d["v"][j]  # v_j alone moves
+        moved = {  # losses (rates, T)
+            "v": losses_of(case, f.v - rates * d["v"], f.s),
+            "s": losses_of(case, f.v, f.s - rates * d["s"]),
+            "q": losses_of(case, f.v, closed.scores(f.q - rates * d["q"], f.k)),
+            "k": losses_of(case, f.v, closed.scores(f.q, f.k - rates * d["k"])),
+        }
+        missed = {k: (after - before).sum(1) + rates[:, 0, 0] * (d[k] ** 2).sum() for k, after in moved.items()}
+        predicted = closed.loss_change(f.alpha, d["g"], rates)[..., j]
+        missed["one"] = (losses_of(case, f.v - rates * one, f.s) - before - predicted).abs().amax(1)
         most = int((d["v"] ** 2).sum(-1).argmax())
         v = f.v.clone()
         v[most] -= d["v"][most]
         moved_g = closed.attend(f.s, v, case.w.W_O, case.w.b, case.mask)[1] - f.g
-        context.append(relative(closed.context_change(f.alpha, u, 1.0)[:, most], moved_g))
+        context.append(relative(closed.context_change(f.alpha, d["g"], 1.0)[:, most], moved_g))
         for name, values in missed.items():
-            if min(map(abs, values)) > 1e-13:  # else rounding is all that is left
-                slope = np.polyfit(np.log(STEP_SIZES), np.log(np.abs(values)), 1)[0]
-                exponents[name].append(float(slope))
+            if values.abs().min() > 1e-13:  # else rounding is all that is left
+                exponents[name].append(np.polyfit(logs, values.abs().log(), 1)[0])
+    # where each value has a single user, equations 42 and 43 are 39 and 41
+    gen = generator(0, 9)
+    alpha = torch.eye(6, dtype=torch.float64)[torch.randperm(6, generator=gen)]
+    u = torch.randn(6, 4, generator=gen, dtype=torch.float64)
+    contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
+    losses = relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1))
     return {
         "eq/second_order": [float(np.median(exponents[name])) for name in "vsqk"],
         "eq/loss_change": float(np.median(exponents["one"])),
         "eq/context": max(context),
-        "eq/dominant_limit": _dominant_limit(),
+        "eq/dominant_limit": max(contexts, losses),
     }
-
-
-def _dominant_limit(T: int = 6, d: int = 4) -> float:
-    """Equations 42 and 43 against 39 and 41 where each value has a single user."""
-    gen = generator(0, 9)
-    alpha = torch.eye(T, dtype=torch.float64)[torch.randperm(T, generator=gen)]
-    u = torch.randn(T, d, generator=gen, dtype=torch.float64)
-    contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
-    return max(contexts, relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1)))
 
 
 def readings_of_updates(n: int = 100) -> dict[str, float]:
@@ -184,34 +148,34 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
         see = torch.ones_like(f.s, dtype=torch.bool) if case.mask is None else case.mask
         moved = closed.scores(printed["q"], f.k) + closed.scores(f.q, printed["k"])
         follow.append(relative(moved * see, printed["s"]))
-        by_weights = closed.score_step_of_weights(d["q"], d["k"], f.q, f.k, case.x, 1.0) * see
+        by_weights = closed.score_step_of_weights(d["q"], d["k"], f.q, f.k, case.x) * see
         weights.append(relative(case.x @ -truth["W_V"].mT, printed["v"]))
         weights.append(relative(by_weights, printed["s"]))
     return {"updates/free": max(free), "updates/follow": min(follow), "updates/weights": min(weights)}
 
 
 def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
-    """Of every pair (i, j) of ``n`` heads, ``(pairs,)``: the relative ``error`` of equation 43; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``,
-    the printed condition; and ``rho``, which bounds the error."""
+    """Of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; and ``rho``."""
     rows = []
     for index in range(n):
         case = random_case(index, largest=40)
         f = closed.forward(case.x, case.w, case.mask)
         u = closed.upstream(f.p, case.y, case.w.W_O)
         exact, rough = closed.loss_change(f.alpha, u, 1.0), closed.dominant_loss(f.alpha, u, 1.0)
-        T = len(case.x)
-        others = f.alpha[None].masked_fill(torch.eye(T, dtype=torch.bool)[:, :, None], 0.0).amax(1)  # (i, j)
-        size = u.norm(dim=-1)
-        seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())[:, None]  # not rounding alone
-        error = ((exact - rough) / rough).abs()
-        rows.append(torch.stack([f.alpha / others, closed.neglected(f.alpha, u), error], -1)[seen])
+        same = torch.eye(len(case.x), dtype=torch.bool)[..., None]
+        others = f.alpha[None].masked_fill(same, 0.0).amax(1)  # (i, j)
+        size = u.norm(dim=-1)[:, None]
+        seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())  # not rounding alone
+        weight = f.alpha * size
+        rho = weight.sum(0) / weight - 1  # bounds the relative error of equations 42 and 43, by Cauchy and Schwarz
+        rows.append(torch.stack([f.alpha / others, rho, ((exact - rough) / rough).abs()], -1)[seen])
     return dict(zip(("lead", "rho", "error"), torch.cat(rows).numpy().T, strict=True))
 
 
-def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Figure:
-    """Error of equation 43 against the printed condition and against rho."""
+def plot_dominant_query(found: Mapping[str, np.ndarray]) -> Figure:
+    """Error of equation 43 against the printed condition and against rho, 4,000 pairs drawn."""
     fig, axes = style.figure(2, aspect=0.75, sharey=True)
-    pick = numpy_rng(0).permutation(len(found["error"]))[:most]
+    pick = numpy_rng(0).permutation(len(found["error"]))[:4000]
     error = np.maximum(found["error"][pick], 1e-4)
     panels = (
         ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "as printed: $\\gg 1$"),
@@ -221,10 +185,9 @@ def plot_dominant_query(found: Mapping[str, np.ndarray], most: int = 4000) -> Fi
         look = {"ms": 2.5, "color": style.COLOURS["measured"], "alpha": 0.5, "rasterized": True}
         ax.loglog(found[name][pick], error, ".", **look)
         ax.set(xlabel=label, title=title, ylim=(1e-4, 1e4), xlim=(1e-2, 1e4))
-    line = np.array([1e-2, 1e4])
-    style.theory_line(axes[1], line, line, r"bound: error = $\rho$")
+    style.theory_line(axes[1], [1e-2, 1e4], [1e-2, 1e4], r"bound: error = $\rho$")
     axes[0].axvline(10, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label="ten times")
     axes[0].set_ylabel("relative error of equation 43")
-    for ax in axes:
-        ax.legend(loc="upper left" if ax is axes[1] else "upper right", fontsize=8)
+    axes[0].legend(loc="upper right", fontsize=8)
+    axes[1].legend(loc="upper left", fontsize=8)
     return fig

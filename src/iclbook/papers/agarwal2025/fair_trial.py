@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import torch
@@ -17,8 +18,7 @@ from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
 from .chain_runs import MATRICES, data
-from .closed_forms import causal_predict, causal_step
-from .closed_forms_checked import random_weights
+from .closed_forms import causal_predict, causal_step, random_weights
 from .table_1 import Curves, bayes_losses, paired, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.
@@ -58,11 +58,9 @@ def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
     return float(torch.nn.functional.cross_entropy(logits, seq.y)) - bayes_losses(chain, (seed,))[0]
 
 
-def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -> np.ndarray:
-    """Mean loss along SGD on the SUM over positions, as equation 9 is printed, at the stated rate; float64.
-
-    ``(steps,)``, or up to the first loss above :data:`LOST` times that of the start: what a run does after it has diverged is decided by rounding.
-    """
+def summed_loss(chain: StickyChain, seed: int, steps: int) -> np.ndarray:
+    """Mean loss along SGD at 0.01 on the SUM over positions, as equation 9 is printed, ``(steps,)``; or up to the first loss above :data:`LOST` times that of the
+    start: what a run does after it has diverged is decided by rounding. Float64."""
     own = data(chain, seed)
     x, target = own.train.x.double(), own.target.double()
     weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
@@ -72,7 +70,7 @@ def summed_loss(chain: StickyChain, seed: int, steps: int, rate: float = 0.01) -
         losses.append(float(loss))
         if not losses[-1] <= LOST * losses[0]:
             break
-        weights = [p - rate * len(x) * slope for p, slope in zip(weights, slopes, strict=True)]
+        weights = [p - 0.01 * len(x) * slope for p, slope in zip(weights, slopes, strict=True)]
     return np.array(losses)
 
 
@@ -94,15 +92,12 @@ RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
 
 
 def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
-    """The schedule against everything else at the same number of steps, paired by seed: final loss on held-out data against each rival on its own seeds, and
-    on the trained sequence for speeds."""
-    assert em.seeds == sgd.seeds, "runs are paired by seed"
-    half, turns = int(np.argmin(np.abs(em.steps - em.steps[-1] / 2))), others["alternating"]
+    """The schedule against everything else at equally many steps, paired by seed: final held-out loss against each rival, and speeds on the trained sequence."""
+    half, turns = np.abs(em.steps - em.steps[-1] / 2).argmin(), others["alternating"]
     sooner = paired(em["nll"][half] - sgd["nll"][-1])
     ahead = {name: em.only(others[name].seeds)["held_out"][-1] - others[name]["held_out"][-1] for name in RIVALS}
     em, sgd = em.only(turns.seeds), sgd.only(turns.seeds)
     level = sgd["nll"][-1]
-    assert all(others[f"uniform{rate:g}"].seeds == turns.seeds for rate in (0.02, 0.1)), "runs are paired by seed"
     pace = [steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
     by_heart = [others[name][kind][-1].mean() for name in ("uniform1", "adam0.001") for kind in ("nll", "held_out")]
@@ -118,8 +113,7 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
 
 
 def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) -> dict[str, object]:
-    """The printed gap of 0.17: what weights by hand reach, the lowest held-out loss of any arm at any time, and that of a head trained on fresh sequences,
-    all above the floor (means over seeds)."""
+    """Gaps to the floor, means over seeds: of weights by hand, of the lowest held-out loss of any arm at any time, and of a head trained on fresh sequences."""
     seeds = next(iter(every.values())).seeds
     best = min(float(curve["held_out"].mean(1).min()) for curve in every.values())
     return {
@@ -156,42 +150,37 @@ def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: f
 
 
 def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float | Estimate]:
-    """Size of the value gradient over those of routing in the first steps: medians over seeds and records, of the matrices' norms and of their entries
-    (root mean square), since the matrices differ in size."""
+    """Value gradient over those of routing in the first steps, medians over seeds and records: of norms, and of root mean squares of the matrices' entries."""
     q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)  # (records, seeds) each
-    over_qk, over_o = v / np.maximum(q, k), v / o
-    middle_qk, middle_o = np.median(over_qk), np.median(over_o)  # in the precision that runs are stored in
-    return {
-        "sizes/v_over_qk": Estimate(float(middle_qk), bootstrap_error(np.median, over_qk.T)),
-        "sizes/v_over_o": Estimate(float(middle_o), bootstrap_error(np.median, over_o.T)),
-        # a root mean square over entries: W_V is (15, 20), W_Q and W_K are (10, 20), W_O is (8, 15)
-        "sizes/entry_v_over_qk": float(middle_qk * math.sqrt(10 / 15)),
-        "sizes/entry_v_over_o": float(middle_o * math.sqrt(8 / 20)),
-    }
+    found: dict[str, float | Estimate] = {}
+    # numbers of entries over those of W_V, (15, 20): W_Q and W_K are (10, 20), W_O is (8, 15)
+    for name, ratio, entries in (("qk", v / np.maximum(q, k), 10 / 15), ("o", v / o, 8 / 20)):
+        middle = np.median(ratio)  # in the precision that runs are stored in
+        found[f"sizes/v_over_{name}"] = Estimate(float(middle), bootstrap_error(np.median, ratio.T))
+        found[f"sizes/entry_v_over_{name}"] = float(middle * math.sqrt(entries))
+    return found
 
 
 def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[float]]:
     """Exponents in the initial scale of the gradients of W_V, W_O, W_Q, W_K (mean over seeds), and the leading order at small weights: u is of first order,
     so W_V and W_O have 1; b has 2 and meets one of q and k, so W_Q and W_K have 3."""
-    scales = np.array([0.01, 0.02, 0.04])
-    slopes = []
-    for seed in seeds:
+    scales = (0.01, 0.02, 0.04)
+    sizes = []
+    for seed, scale in product(seeds, scales):
         own = data(chain, seed)
-        sizes = []
-        for scale in scales:
-            w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, float(scale))
-            _, q, k, v, o = causal_step(own.train.x.double(), own.target.double(), *w[:4])
-            sizes.append([float(slope.norm()) for slope in (v, o, q, k)])
-        slopes.append(np.polyfit(np.log(scales), np.log(sizes), 1)[0])
-    return {"sizes/exponents": np.mean(slopes, 0).tolist()}
+        w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, scale)
+        _, q, k, v, o = causal_step(own.train.x.double(), own.target.double(), *w[:4])
+        sizes.append([float(slope.norm()) for slope in (v, o, q, k)])
+    means = np.log(sizes).reshape(len(seeds), len(scales), 4).mean(0)  # a fit of means is the mean of fits
+    return {"sizes/exponents": np.polyfit(np.log(scales), means, 1)[0].tolist()}
 
 
 def plot_gradient_sizes(sgd: Curves) -> Figure:
     """Size of the gradient of W_V over those of the other three matrices along SGD: median and range over seeds, step by step."""
-    fig, axes = style.figure(len(MATRICES) - 1, height=2.5, sharey=True)
-    values = sgd["norms"][:, :, MATRICES.index("W_V")]
-    for ax, name in zip(axes, [m for m in MATRICES if m != "W_V"], strict=True):
-        ratio = values / sgd["norms"][:, :, MATRICES.index(name)]
+    fig, axes = style.figure(3, height=2.5, sharey=True)
+    norms = dict(zip(MATRICES, np.moveaxis(sgd["norms"], -1, 0), strict=True))  # (records, seeds) each
+    for ax, name in zip(axes, ("W_Q", "W_K", "W_O"), strict=True):
+        ratio = norms["W_V"] / norms[name]
         ax.fill_between(sgd.steps, ratio.min(1), ratio.max(1), color=style.PALETTE[0], alpha=0.2, lw=0)
         ax.plot(sgd.steps, np.median(ratio, 1), color=style.PALETTE[0], lw=2)
         ax.axhline(1, color=style.INK, lw=0.9)

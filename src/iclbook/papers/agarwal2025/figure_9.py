@@ -1,5 +1,4 @@
-"""Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end (sections 5.3, 7.2, 9.4), and what comes
-to rest first (sections 6.3 and 10.3)."""
+"""Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end, and what comes to rest first."""
 
 from __future__ import annotations
 
@@ -10,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from scipy.spatial.distance import cdist
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, kl_div
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -36,7 +36,7 @@ class Followed(NamedTuple):
     steps: np.ndarray
     w: closed.Weights
 
-    def weights(self, records: int | list[int]) -> closed.Weights:
+    def at(self, records: int | list[int]) -> closed.Weights:
         """Weights at a record, or at several."""
         return closed.Weights(*(part[records] for part in self.w))
 
@@ -66,8 +66,10 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float | Estim
     sgd, em = runs["sgd"], runs["em"]
     straight = own["straight"].mean(1)
     aligned, straighter = own["pc1"][em] - own["pc1"][sgd], straight[em] - straight[sgd]
+    hits, samples = (own["length"][em] > own["length"][sgd]).sum(1), own["length"].shape[1]
+    other_seeds, other_samples = bootstrap_error(np.min, hits / samples), share_error(int(hits.min()), samples)
     return {
-        "fig9/longer": least_of_shares(own["length"][em] > own["length"][sgd]),
+        "fig9/longer": Estimate(float((hits / samples).min()), float(np.hypot(other_seeds, other_samples))),
         "fig9/aligned": Estimate(float(aligned.min()), bootstrap_error(np.min, aligned)),
         "fig9/straight": Estimate(float(straighter.min()), bootstrap_error(np.min, straighter)),
         "fig9/focus_em": Estimate.mean(own["spread"][-1, em]),
@@ -76,18 +78,9 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float | Estim
     }
 
 
-def least_of_shares(happens: np.ndarray) -> Estimate:
-    """The least share over seeds ``(seeds, samples)``; its error is that of other seeds (bootstrap) and of other samples in the least one."""
-    hits = happens.sum(1)
-    seeds = bootstrap_error(np.min, hits / happens.shape[1])
-    samples = share_error(int(hits.min()), happens.shape[1])
-    return Estimate(float(happens.mean(1).min()), float(np.hypot(seeds, samples)))
-
-
 def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
-    """Figure 9: start to end of 200 values of two runs of one seed on the first two principal components of all their starts and ends; EM-like blue, SGD red, as
-    printed."""
-    ends = [value_paths(run.chain, run.seed, run.weights([0, -1])) for run in (em, sgd)]  # (2, 200, d_v) each
+    """Figure 9: start to end of 200 values of two runs of a seed on the first two principal components of all starts and ends; EM-like blue, SGD red, as printed."""
+    ends = [value_paths(run.chain, run.seed, run.at([0, -1])) for run in (em, sgd)]  # (2, 200, d_v) each
     every = np.concatenate(ends).reshape(-1, ends[0].shape[-1])
     centre = every.mean(0)
     _, size, components = np.linalg.svd(every - centre, full_matrices=False)
@@ -107,7 +100,7 @@ def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
     return fig
 
 
-# -- do SGD and the schedule find the same? -------------------------------------------------------------------------------
+# -- do SGD and the schedule find the same? Sections 5.3, 7.2 and 9.4 -----------------------------------------------------
 
 
 def kl_values(
@@ -115,7 +108,6 @@ def kl_values(
 ) -> dict[str, object]:
     """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is: at equal
     steps, and of ``runs`` of the schedule against SGD trained ``onward`` to their loss, from the same initial weights and from those of other seeds."""
-    assert em.seeds == sgd.seeds, "runs are paired by seed"
     kl, known = em["kl"][-1], math.log(8) - em["entropy"][-1]
     shares, spreads = np.array([[at_equal_loss(*pair) for pair in zip(runs, sgds, strict=True)] for sgds in onward]).T
     return {
@@ -129,33 +121,22 @@ def kl_values(
 
 
 def at_equal_loss(em: Followed, sgd: Followed) -> tuple[float, float]:
-    """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record whose loss is nearest to EM's, and the relative entropy of EM's attention
-    minus that of SGD's there."""
+    """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record of the nearest loss, and the relative entropy of EM's attention minus SGD's."""
     x, y = em.inputs()
-    last, *found = [
-        closed.causal_predict(x, *w[:4]) for w in (em.weights(-1), *map(sgd.weights, range(len(sgd.steps))))
-    ]
+    last, *found = [closed.causal_predict(x, *w[:4]) for w in (em.at(-1), *map(sgd.at, range(len(sgd.steps))))]
     loss = cross_entropy(last.logits, y)
     near = min(found, key=lambda own: abs(cross_entropy(own.logits, y) - loss))
-    own, other = (part.logits.log_softmax(-1) for part in (last, near))
-    share = divergence(own, other) / divergence(own, torch.full_like(own, -math.log(own.shape[1])))
-    return share, float(last.spread[1:].mean() - near.spread[1:].mean())
-
-
-def divergence(p: Tensor, q: Tensor) -> float:
-    """KL(p || q) of log probabilities ``(T, n)``, nats, mean over positions."""
-    return float((p.exp() * (p - q)).sum(1).mean())
+    own, other, uniform = (logits.log_softmax(-1) for logits in (last.logits, near.logits, 0 * last.logits))
+    kl, known = (kl_div(q, own, reduction="batchmean", log_target=True) for q in (other, uniform))  # of EM from q
+    return float(kl / known), float(last.spread[1:].mean() - near.spread[1:].mean())
 
 
 def silhouette(points: np.ndarray, labels: np.ndarray) -> float:
     """Mean silhouette of points ``(n, d)`` with labels ``(n,)`` (Rousseeuw 1987): 1 for tight clusters far apart, 0 for none; a point alone counts 0."""
-    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    kinds, member = np.unique(labels, return_inverse=True)
-    within = np.eye(len(kinds))[member]  # (n, kinds)
+    within = (labels[:, None] == np.unique(labels)).astype(float)  # (n, kinds)
     counts = within.sum(0)
-    own = counts[member]
-    sums = distance @ within  # (n, kinds)
-    inside = sums[np.arange(len(points)), member] / np.maximum(own - 1, 1)
+    own, sums = within @ counts, cdist(points, points) @ within  # (n,), (n, kinds)
+    inside = (sums * within).sum(1) / np.maximum(own - 1, 1)
     nearest = np.where(within > 0, np.inf, sums / counts).min(1)
     return float(np.where(own > 1, (nearest - inside) / np.maximum(nearest, inside), 0.0).mean())
 
@@ -165,7 +146,7 @@ def clusters(run: Followed) -> tuple[float, float, float]:
     seq = data(run.chain, run.seed).train
     symbols = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
     labels = symbols[sampled_positions(len(symbols))]
-    first, last = value_paths(run.chain, run.seed, run.weights([0, -1]))
+    first, last = value_paths(run.chain, run.seed, run.at([0, -1]))
     mixed = numpy_rng(0).permutation(labels)
     return silhouette(first, labels), silhouette(last, labels), silhouette(last, mixed)
 
@@ -188,13 +169,13 @@ def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
     for run in runs:
         x, y = run.inputs()
         for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
-            _, d = closed.every_gradient(x, y, run.weights(record), closed.causal_mask(len(x)))
+            _, d = closed.every_gradient(x, y, run.at(record), closed.causal_mask(len(x)))
             q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
             ratios.append(v / max(q, k))
     return {"sizes/activation_v_over_qk": float(np.median(ratios))}
 
 
-# -- what comes to rest first ---------------------------------------------------------------------------------------------
+# -- what comes to rest first: sections 6.3 and 10.3 ----------------------------------------------------------------------
 
 
 def attention_rows(run: Followed) -> np.ndarray:
@@ -229,24 +210,22 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def frame_values(
-    left: Mapping[str, np.ndarray],
-    steps: np.ndarray,
-    keys: Sequence[str] = ("frame/left", "frame/before_values", "frame/before_loss"),
-) -> dict[str, list[float] | Estimate]:
-    """How much nearer to its end attention is than values and error, mean over training and paired by run; under these keys."""
+def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, of: str, error: str) -> dict[str, object]:
+    """How much nearer to its end attention is than values and error, mean over training and paired by run."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
-    values, error = (paired(mean["attention"] - mean[name]) for name in ("values", "error"))
-    return dict(zip(keys, ([float(own.mean()) for own in mean.values()], values, error), strict=True))
+    return {
+        f"{of}/left": [float(own.mean()) for own in mean.values()],
+        f"{of}/before_values": paired(mean["attention"] - mean["values"]),
+        f"{of}/before_{error}": paired(mean["attention"] - mean["error"]),
+    }
 
 
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
     """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
     fig, axes = style.figure(len(panels), height=2.8, sharey=True)
+    looks = (style.PALETTE[0], "-"), (style.PALETTE[1], (0, (4, 1.5))), (style.PALETTE[2], (0, (1, 1.2)))
     for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
-        for colour, dash, (name, own) in zip(
-            style.PALETTE, ("-", (0, (4, 1.5)), (0, (1, 1.2))), left.items(), strict=False
-        ):
+        for (colour, dash), (name, own) in zip(looks, left.items(), strict=True):
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
             ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))

@@ -13,8 +13,9 @@ from matplotlib.patches import Rectangle
 from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
-from .closed_forms import Weights, advantage, compatibility, every_gradient, forward, losses, upstream, value_step
-from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, is_sharp, is_smooth
+from . import closed_forms as closed
+from .closed_forms import Weights, forward
+from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sharp_and_smooth
 
 #: Readings of equation 7: its bias stays at 0, or is trained.
 READINGS = ("frozen", "trained")
@@ -30,9 +31,9 @@ def share(happens: np.ndarray) -> Estimate:
 
 def grid(swept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Over initial scales and rates ``(scales, rates)``, of what :func:`.toy_runs.sweep` returns: shares of runs that sharpen (``share``), whose loss decays
-    smoothly (``smooth``), and of both in one run (``both``); ``start``, mean effective positions before training."""
-    sharp, smooth = is_sharp(swept), is_smooth(swept)
-    start = np.repeat(swept["start"].mean(0)[:, None], len(RATES), 1)
+    smoothly (``smooth``), and of both in one run (``both``); ``start`` ``(scales, 1)``, mean effective positions before training."""
+    sharp, smooth = sharp_and_smooth(swept)
+    start = swept["start"].mean(0)[:, None]
     return {"share": sharp.mean(0), "smooth": smooth.mean(0), "both": (sharp & smooth).mean(0), "start": start}
 
 
@@ -50,11 +51,10 @@ def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, obje
         f"scale/shares_{reading}": found["share"][:, RATES.index(rate)].tolist()
         for (reading, found), (_, rate) in zip(grids.items(), settings, strict=True)
     }
-    below = SCALES.index(1.0)
     return shares | {
         "toy/scale": [scale for scale, _ in settings],
         "toy/rate": [rate for _, rate in settings],
-        "toy/stated_rate": [float(found["share"][:below, 0].max()) for found in grids.values()],
+        "toy/stated_rate": [float(found["share"][:-1, 0].max()) for found in grids.values()],  # below scale 1
     }
 
 
@@ -79,46 +79,35 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
 
 
 def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarray]:
-    """The step before the largest fall of each run's loss, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``; taken at this rate, with
-    ``bias`` by the bias, too.
+    """The step before the largest fall of each run's loss, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``.
 
-    Returns:
-        ``alpha`` ``(R,)``; ``v``, ``dv``, ``u_bar`` of the value, ``u_i``, ``g``, ``dg`` of the query, ``(R, 2)``; ``dloss`` of the query and ``dadvantage`` of the
-        pair, ``(R, 2)``: when ``v_j`` alone moves, and when all weights take the step.
+    ``alpha`` ``(R,)``; ``v``, ``dv``, ``u_bar`` of the value, ``u_i``, ``g``, ``dg`` of the query, ``(R, 2)``; ``dloss`` of the query and ``dadvantage`` of the pair,
+    ``(R, 2)``: when ``v_j`` alone moves, and when all weights (with ``bias`` the bias, too) take the step at this rate.
     """
     steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
     every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
     w = Weights(*map(torch.stack, zip(*every, strict=True)))
     x, y = run.x, run.y
     f = forward(x, w)
-    u = upstream(f.p, y, w.W_O)
-    a = advantage(f.alpha, compatibility(u, f.v))
+    u = closed.upstream(f.p, y, w.W_O)
+    a = closed.advantage(f.alpha, closed.compatibility(u, f.v))
     most = (f.alpha * u.norm(dim=-1)[..., None] * (a > 0)).flatten(1).argmax(1)
     i, j, at = most // x.shape[1], most % x.shape[1], torch.arange(len(x))
-    dv = value_step(f.alpha, u, rate)
+    dv = closed.value_step(f.alpha, u, rate)
     v = f.v.clone()
     v[at, j] += dv[at, j]
-    g = f.alpha @ v
-    logits = g @ w.W_O.mT + w.b[:, None]
-    later = descend(w, every_gradient(x, y, w)[1], rate, bias)
-    h = forward(x, later)
-    after = (f.alpha, v, logits, w.W_O), (h.alpha, h.v, h.logits, later.W_O)
-    changed = [(losses(out, y) - losses(f.logits, y))[at, i] for _, _, out, _ in after]
-    grown = [
-        (advantage(alpha, compatibility(upstream(out.softmax(-1), y, W_O), values)) - a)[at, i, j]
-        for alpha, values, out, W_O in after
-    ]
-    found = {
-        "alpha": f.alpha[at, i, j],
-        "v": f.v[at, j],
-        "dv": dv[at, j],
-        "u_bar": (f.alpha.mT @ u)[at, j],
-        "u_i": u[at, i],
-        "g": f.g[at, i],
-        "dg": (g - f.g)[at, i],
-        "dloss": torch.stack(changed, -1),
-        "dadvantage": torch.stack(grown, -1),
-    }
+    own = closed.Forward(f.q, f.k, v, f.s, *closed.attend(f.s, v, w.W_O, w.b))
+    later = descend(w, closed.every_gradient(x, y, w)[1], rate, bias)
+    changed, grown = [], []
+    for moved, W_O in ((own, w.W_O), (forward(x, later), later.W_O)):
+        changed.append((closed.losses(moved.logits, y) - closed.losses(f.logits, y))[at, i])
+        b = closed.compatibility(closed.upstream(moved.p, y, W_O), moved.v)
+        grown.append((closed.advantage(moved.alpha, b) - a)[at, i, j])
+    of_value = {"v": f.v, "dv": dv, "u_bar": closed.value_gradient(f.alpha, u)}
+    of_query = {"u_i": u, "g": f.g, "dg": own.g - f.g}
+    found = {"alpha": f.alpha[at, i, j], "dloss": torch.stack(changed, -1), "dadvantage": torch.stack(grown, -1)}
+    found |= {name: part[at, j] for name, part in of_value.items()}
+    found |= {name: part[at, i] for name, part in of_query.items()}
     return {name: part.numpy() for name, part in found.items()}
 
 
@@ -142,8 +131,7 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
 
 
 def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
-    """Figure 1 of one run: the value and its update, the signal, the context and its change; arrows in each panel share one scale; on the right they lie along
-    one line and are drawn beside each other."""
+    """Figure 1 of one run: the value and its update, the signal, the context and its change; in the second panel arrows lie along one line, and beside each other."""
     fig, axes = style.figure(2, aspect=0.85)
     step = {name: part[r] for name, part in steps.items()}
     _arrow(axes[0], step["v"], style.PALETTE[0], "value $v_j$")
@@ -167,7 +155,7 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
 
 def typical(run: Ensemble) -> int:
     """The run whose final loss and final effective number of positions are together closest (in ranks) to their medians over the runs that sharpen."""
-    among = np.flatnonzero(is_sharp(ends(run)) & is_smooth(ends(run)))
+    among = np.flatnonzero(np.logical_and(*sharp_and_smooth(ends(run))))
     among = among if len(among) else np.arange(run.loss.shape[1])
     ranks = [np.abs(v[-1, among].argsort().argsort() / len(among) - 0.5) for v in (run.loss, run.positions)]
     return int(among[np.argmin(ranks[0] + ranks[1])])
@@ -177,7 +165,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
     """Figures 2 to 5 for each reading: shares of the runs that sharpen, have a smooth loss, and both; medians of :func:`gains`; and :func:`ranks`."""
     found: dict[str, object] = {"fig4/window": [], "fig5/pc1": []}
     for reading, run in runs.items():
-        sharp, smooth = is_sharp(ends(run)), is_smooth(ends(run))
+        sharp, smooth = sharp_and_smooth(ends(run))
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
         (gain, window), (own, shuffled) = gains(run), ranks(run)
         error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
@@ -196,9 +184,9 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
 
 
 def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:
-    """Of every run that sharpens: the share of its fall in loss that comes while specialisation goes from a tenth to nine tenths of its way, and the share of
-    the steps which that takes."""
-    loss, positions = (part[:, is_sharp(ends(run))] for part in (run.loss, run.positions))
+    """Of every run that sharpens: the shares of its fall in loss and of the steps while specialisation goes from a tenth to nine tenths of its way."""
+    sharp, _ = sharp_and_smooth(ends(run))
+    loss, positions = run.loss[:, sharp], run.positions[:, sharp]
     way, which = (positions[0] - positions) / (positions[0] - positions[-1]), np.arange(loss.shape[1])
     first, last = (np.argmax(way >= part, 0) for part in (0.1, 0.9))
     return (loss[first, which] - loss[last, which]) / (loss[0] - loss[-1]), (last - first) / (len(loss) - 1)
@@ -210,9 +198,8 @@ def displacements(run: Ensemble) -> np.ndarray:
 
 
 def first_shares(moves: np.ndarray) -> np.ndarray:
-    """Share of the first principal component in displacements ``(..., T, 2)``: with these as complex numbers ``z_j``, the two eigenvalues of their Gram matrix
-    differ by ``|sum z_j^2|``."""
-    z = moves[..., 0] + 1j * moves[..., 1]
+    """Share of the first principal component in displacements ``(..., T, 2)``."""
+    z = moves[..., 0] + 1j * moves[..., 1]  # the two eigenvalues of their Gram matrix differ by |sum z_j^2|
     return (1 + np.abs((z**2).sum(-1)) / (np.abs(z) ** 2).sum(-1)) / 2
 
 
@@ -237,8 +224,7 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:
-    w = Weights(*[p[r] for p in run.weights[step]])
-    alpha = forward(run.x[r], w).alpha.numpy()
+    alpha = forward(run.x, run.weights[step]).alpha[r].numpy()
     labels = [str(n + 1) for n in range(TASK.T)]
     style.heatmap(ax, alpha, 1.0, title=title, annotate=".2f", row_labels=labels, col_labels=labels)
     ax.set(xlabel="key j", ylabel="query i")

@@ -7,13 +7,13 @@ attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape
 from __future__ import annotations
 
 import math
+from collections import namedtuple
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from scipy.optimize import brentq
 from torch import Tensor
 from torch.func import grad, jacrev, vjp
 from torch.nn.functional import cosine_similarity, cross_entropy, softplus
@@ -51,42 +51,25 @@ def lstm_weights(i: Tensor, f: Tensor) -> Tensor:
 
 # -- random networks ------------------------------------------------------------------------------------------------------
 
-
-class Draw(NamedTuple):
-    """Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
-    ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision."""
-
-    x: Tensor
-    values: Tensor
-    theta: dict[str, Parameters]
-    read: Tensor
-    labels: Tensor
+#: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
+#: ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision.
+Draw = namedtuple("Draw", "x values theta read labels")
 
 
-@lru_cache(maxsize=2 * DRAWS)
 def sample_network(seed: int, n_states: int | None = None) -> Draw:
     """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
-    g = torch_rng(seed)
-
-    def size(low: int, high: int) -> int:
-        return int(torch.randint(low, high + 1, (1,), generator=g))
+    g, ranges = torch_rng(seed), ((4, 5), (2, 4), (2, 3), (2, 4), (4, 7))
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=g, dtype=torch.float64) / math.sqrt(shape[-1])
 
-    d, v, k, c, t = size(4, 5), size(2, 4), size(2, 3), size(2, 4), size(4, 7)
-    n = size(2, 3) if n_states is None else n_states
-    theta = {
-        "softmax": {"query": normal(k, d), "key": normal(k, d)},
-        "ssm": {
-            "step": normal(v, d),
-            "rate": torch.rand(v, n, generator=g, dtype=torch.float64),
-            "to_b": normal(n, d),
-            "to_c": normal(n, d),
-        },
-        "lstm": {"drive": normal(4 * v, d), "recurrent": normal(4 * v, v)},
-    }
-    theta["normalised"] = theta["ssm"]
+    d, v, k, c, t = (int(torch.randint(low, high + 1, (), generator=g)) for low, high in ranges)
+    n = int(torch.randint(2, 4, (), generator=g)) if n_states is None else n_states
+    softmax = {"query": normal(k, d), "key": normal(k, d)}
+    step, rate = normal(v, d), torch.rand(v, n, generator=g, dtype=torch.float64)
+    ssm = {"step": step, "rate": rate, "to_b": normal(n, d), "to_c": normal(n, d)}
+    lstm = {"drive": normal(4 * v, d), "recurrent": normal(4 * v, v)}
+    theta = {"softmax": softmax, "ssm": ssm, "normalised": ssm, "lstm": lstm}
     x = torch.randn(d, t, generator=g, dtype=torch.float64)
     labels = torch.randint(0, c, (t,), generator=g)
     return Draw(x, normal(v, d), theta, normal(c, v), labels)
@@ -149,10 +132,8 @@ def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
 
 
 def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[str, Tensor]:
-    """The gradient of ``W_V``, flat: ``exact`` by autograd, and ``printed``, Conjecture 9.3, ``sum_ij w_ij u_i dv_j / dW_V`` for ``v_j = W_V x_j``.
-
-    ``shared``: the SSM's Delta, B and C are made from ``W_V x`` too.
-    """
+    """The gradient of ``W_V``, flat: ``exact`` by autograd, and ``printed``, Conjecture 9.3, ``sum_ij w_ij u_i dv_j / dW_V`` for ``v_j = W_V x_j``; ``shared``: the
+    SSM's Delta, B and C are made from ``W_V x`` too."""
     p, v = d.theta[mechanism], d.values @ d.x
     if shared:  # routing parameters that read the V values instead of the D inputs
         p = {k: m if k == "rate" else m[:, : v.shape[0]] for k, m in p.items()}
@@ -173,32 +154,26 @@ def off_multiple(found: dict[str, Tensor]) -> float:
     return float((exact - (form @ exact) / (form @ form) * form).norm() / exact.norm())
 
 
-def cosines(draws: int = DRAWS) -> dict[str, dict[str, np.ndarray]]:
-    """Cosine of each candidate form with the exact gradient, ``mechanism -> form -> (draws,)``."""
-    every = {m: [gradients_of_routing(seed, m) for seed in range(draws)] for m in MECHANISMS}
-    return {
-        m: {form: np.array([float(cosine_similarity(g[form], g["exact"], dim=0)) for g in found]) for form in FORMS}
-        for m, found in every.items()
-    }
+def cosines(form: str, gradients: Iterable[dict[str, Tensor]]) -> np.ndarray:
+    """Cosine of a candidate form with the exact gradient, ``(draws,)``."""
+    return np.array([float(cosine_similarity(found[form], found["exact"], dim=0)) for found in gradients])
 
 
 def conjecture_records(draws: int = DRAWS) -> dict[str, object]:
     """Distance of the printed forms from the gradients, largest over the draws; median cosines of them and of the form of 9.2 without ``w_ij``."""
-    found: dict[str, object] = {"routing/draws": draws}
-    for mechanism in ("softmax", "ssm"):
-        routing = [gradients_of_routing(seed, mechanism) for seed in range(draws)]
-        found[f"conj92/{mechanism}/printed"] = max(map(off_multiple, routing))
-    values = {
-        (mechanism, kind): [gradients_of_values(sample_network(s), mechanism, kind == "shared") for s in range(draws)]
-        for mechanism, kind in (("softmax", "own"), ("ssm", "own"), ("ssm", "shared"))
-    }
-    found |= {f"conj93/{'/'.join(of)}": max(map(off_multiple, gradients)) for of, gradients in values.items()}
-    shared = [float(cosine_similarity(g["printed"], g["exact"], dim=0)) for g in values["ssm", "shared"]]
-    middle = {m: {form: float(np.median(c)) for form, c in of.items()} for m, of in cosines(draws).items()}
-    return found | {
-        "q92/printed_cosine": [middle["softmax"]["printed"], middle["ssm"]["printed"]],
-        "q92/advantage_cosine": middle["ssm"]["advantage"],
-        "conj93/ssm/shared_cosine": float(np.median(shared)),
+    softmax, ssm = ([gradients_of_routing(seed, m) for seed in range(draws)] for m in ("softmax", "ssm"))
+    networks = [sample_network(seed) for seed in range(draws)]
+    shared = [gradients_of_values(d, "ssm", shared=True) for d in networks]
+    return {
+        "routing/draws": draws,
+        "conj92/softmax/printed": max(map(off_multiple, softmax)),
+        "conj92/ssm/printed": max(map(off_multiple, ssm)),
+        "conj93/softmax/own": max(off_multiple(gradients_of_values(d, "softmax")) for d in networks),
+        "conj93/ssm/own": max(off_multiple(gradients_of_values(d, "ssm")) for d in networks),
+        "conj93/ssm/shared": max(map(off_multiple, shared)),
+        "q92/printed_cosine": [float(np.median(cosines("printed", found))) for found in (softmax, ssm)],
+        "q92/advantage_cosine": float(np.median(cosines("advantage", ssm))),
+        "conj93/ssm/shared_cosine": float(np.median(cosines("printed", shared))),
     }
 
 
@@ -236,18 +211,17 @@ def definition_records(draws: int = 60) -> dict[str, float]:
 def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
     """Of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij moves with the ``content`` of x_i and of x_j (the smaller of the
     two), and with that of the ``others`` before j, for the last position i and the position j two before it; and ``row_error`` of every row, ``|sum - 1|``."""
-    found: dict[str, list[Tensor]] = {"outside": [], "content": [], "others": [], "row_error": []}
+    rows = []
     for d in map(sample_network, range(draws)):
         p, j = d.theta[mechanism], d.x.shape[1] - 3
         w = weights(mechanism, p, d.x)
         kept = w[..., causal_mask(d.x.shape[1])]  # only positions that are read
         slopes = jacrev(lambda x, p=p, j=j: weights(mechanism, p, x)[..., -1, j])(d.x)  # (channels, D, T)
         slope = slopes.abs().reshape(-1, *d.x.shape).amax((0, 1))  # (T,) largest over channels and entries of x_m
-        found["outside"].append(((kept < 0) | (kept > 1)).double().mean())
-        found["content"].append(torch.minimum(slope[-1], slope[j]))
-        found["others"].append(slope[:j].max())
-        found["row_error"].append((w.sum(-1) - 1).abs().flatten())
-    return {kind: torch.hstack(parts) for kind, parts in found.items()}
+        outside, content = ((kept < 0) | (kept > 1)).double().mean(), torch.minimum(slope[-1], slope[j])
+        rows.append((outside, content, slope[:j].max(), (w.sum(-1) - 1).abs().flatten()))
+    parts = map(torch.hstack, zip(*rows, strict=True))
+    return dict(zip(("outside", "content", "others", "row_error"), parts, strict=True))
 
 
 def interaction(d: Draw) -> float:
@@ -255,20 +229,6 @@ def interaction(d: Draw) -> float:
     j = d.x.shape[1] - 3
     second = jacrev(jacrev(lambda x: weights("ssm", d.theta["ssm"], x)[:, -1, j].square().log() / 2))(d.x)
     return second[:, :, -1, :, j].abs().max().item()  # of (V, D, T, D, T)
-
-
-# -- keys as random vectors -----------------------------------------------------------------------------------------------
-
-
-def random_cosine(dimension: float) -> float:
-    """Mean absolute cosine of two random directions, ``Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2))``."""
-    return math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension + 1) / 2)) / math.sqrt(math.pi)
-
-
-def key_cosine_records() -> dict[str, object]:
-    """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
-    dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
-    return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
 
 
 # -- figures --------------------------------------------------------------------------------------------------------------
@@ -282,10 +242,7 @@ FORMS = {
 
 
 def plot_weights(d: Draw) -> Figure:
-    """Weights ``w_ij`` of attention, of one channel of the SSM and of one channel of the LSTM on the same random sequence.
-
-    Colours end at 1 and -1; the numbers do not.
-    """
+    """Weights ``w_ij`` of attention and of one channel of the SSM and the LSTM on one random sequence; colours end at 1 and -1, the numbers do not."""
     names = {"softmax": "attention", "ssm": "selective SSM", "lstm": "LSTM cell"}
     places = [str(i + 1) for i in range(d.x.shape[1])]
     fig, axes = style.figure(3, height=2.9)
@@ -293,32 +250,28 @@ def plot_weights(d: Draw) -> Figure:
         w = weights(mechanism, d.theta[mechanism], d.x)
         w = (w if w.dim() == 2 else w[0]).numpy()
         title = f"{name}\nrow sums {w.sum(1).min():.2f} to {w.sum(1).max():.2f}"
-        image = style.heatmap(ax, w, 1.0, title=title, row_labels=places, col_labels=places)
-        for i, j in zip(*np.tril_indices(len(w)), strict=True):
-            look = {"ha": "center", "va": "center", "fontsize": 7}
-            look["color"] = "white" if abs(w[i, j]) > 0.55 else style.INK
-            ax.text(j, i, f"{round(w[i, j], 1) + 0:.1f}", **look)
+        image = style.heatmap(ax, w, 1.0, title=title, annotate=".1f", row_labels=places, col_labels=places)
+        for text in [text for text in ax.texts if text.get_position()[0] > text.get_position()[1]]:
+            text.remove()  # the future has no weights
         ax.set_xlabel("position read, j")
     axes[0].set_ylabel("reader, i")
-    bar = fig.colorbar(image, ax=list(axes), shrink=0.8, aspect=20, pad=0.02, extend="both")
-    bar.set_label("$w_{ij}$")
-    bar.outline.set_visible(False)
+    look = {"shrink": 0.8, "aspect": 20, "pad": 0.02, "extend": "both", "label": "$w_{ij}$"}
+    fig.colorbar(image, ax=list(axes), **look).outline.set_visible(False)
     return fig
 
 
-def plot_conjecture(found: dict[str, dict[str, np.ndarray]]) -> Figure:
+def plot_conjecture(draws: int = DRAWS) -> Figure:
     """Cosine of each form of Conjecture 9.2 with the exact gradient, one mark for each random network; 1 means proportional."""
     fig, ax = style.figure(height=3.2)
-    for i, forms in enumerate(found.values()):
-        for k, (form, values) in enumerate(forms.items()):
-            label, colour, marker = FORMS[form]
+    for i, mechanism in enumerate(MECHANISMS):
+        for k, (form, (label, colour, marker)) in enumerate(FORMS.items()):
+            values = cosines(form, [gradients_of_routing(seed, mechanism) for seed in range(draws)])
             middle, look = i + (k - 1) * 0.25, {"ms": 3, "mew": 0, "alpha": 0.5, "color": colour}
-            spread = np.linspace(-0.09, 0.09, len(values))
-            ax.plot(middle + spread, values, marker, label=label if i == 0 else None, **look)
+            ax.plot(middle + np.linspace(-0.09, 0.09, draws), values, marker, label=None if i else label, **look)
             ax.plot(middle + np.array([-0.11, 0.11]), [np.median(values)] * 2, color=style.INK, lw=1.8)
     ax.axhline(1, color=style.COLOURS["theory"], lw=0.9, ls=(0, (1, 1.6)), zorder=1)
     ax.axhline(0, color=style.INK, lw=0.6, zorder=1)
-    ax.set_xticks(range(len(found)), [MECHANISMS[m] for m in found])
+    ax.set_xticks(range(len(MECHANISMS)), MECHANISMS.values())
     ax.set(ylabel="cosine with the exact gradient", ylim=(-1.08, 1.12))
     ax.grid(axis="x", visible=False)
     fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, markerscale=2)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import namedtuple
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,21 +24,13 @@ from .table_1 import COLOUR, DASH
 
 #: The short chain: length, steps of training, base rate, seed.
 T, STEPS, RATE, SEED = 150, 300, 0.02, 42
-
-
-class Race(NamedTuple):
-    """Loss in nats at every step of the schedule's value rate for everything, of SGD at the base rate and of the schedule; and the Bayes floor."""
-
-    uniform: np.ndarray
-    sgd: np.ndarray
-    schedule: np.ndarray
-    floor: float
+#: Loss in nats at every step of the schedule's value rate for everything, of SGD at the base rate and of the schedule; and the Bayes floor.
+Race = namedtuple("Race", "uniform sgd schedule floor")
 
 
 @lru_cache(maxsize=64)
 def races(settings: tuple[tuple[float, float], ...]) -> tuple[Race, ...]:
-    """The EM-like schedule with a ratio of rates against SGD on a chain that stays with a chance, for several ``(ratio, stay)`` at once; runs that they
-    share are trained once."""
+    """The EM-like schedule with a ratio of rates against SGD on a chain that stays with a chance, for several ``(ratio, stay)``; runs that they share train once."""
     chains = {stay: StickyChain("nearer", stay, T) for _, stay in settings}
     own = {stay: data(chain, SEED) for stay, chain in chains.items()}
     # rates of routing and of values: the larger one for all, those of SGD and of the schedule
@@ -50,8 +42,7 @@ def races(settings: tuple[tuple[float, float], ...]) -> tuple[Race, ...]:
 
 
 def losses(sequences: Sequence[Data], rates: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Mean losses ``(R, STEPS)`` before each step of runs on causal sequences of one length, each at its rate of routing and its rate of values. The gradients are
-    those of :func:`.closed_forms.causal_step`, of all runs at once."""
+    """Mean losses ``(R, STEPS)`` before each step of runs on causal sequences, at a rate of routing and one of values, by the gradients of :func:`.causal_step`."""
     x, target = torch.stack([own.train.x for own in sequences]), torch.stack([own.target for own in sequences])
     model = SingleHead()
     model.initialise(generator(SEED, INIT), INIT_SCALE)
@@ -85,9 +76,9 @@ def plot_race(race: Race, ratio: float, stay: float) -> Figure:
     ax.plot(steps, race.sgd, color=COLOUR["sgd"], ls=DASH["sgd"], label="SGD")
     ax.plot(steps, race.uniform, color=style.PALETTE[2], ls=(0, (1, 1.2)), label="larger rate for all")
     ax.axhline(race.floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="Bayes floor")
-    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 2.55))
+    title = f"$\\eta_V / \\eta$ = {ratio:g}, chance to stay {stay:g}"
+    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 2.55), title=title)
     ax.legend(loc="upper center", ncols=4, fontsize=8)
-    ax.set(title=f"$\\eta_V / \\eta$ = {ratio:g}, chance to stay {stay:g}")
     return fig
 
 
@@ -95,9 +86,7 @@ def show_attention(few: bool) -> None:
     """Attention of a toy run by initial scale and training step; ``few`` draws the ends of each slider only."""
     steps, scales = ((0, 100), (0.1, 1.0)) if few else ((0, 20, 40, 60, 80, 100), (0.1, 0.3, 0.6, 1.0))
 
-    @cache
-    def run(scale: float) -> toy_runs.Ensemble:
-        return toy_runs.train([5], scale, 0.1)
+    run = cache(lambda scale: toy_runs.train([5], scale, 0.1))
 
     def frame(scale: float, step: float) -> Figure:
         others = {other: run(other).loss[:, 0] for other in scales}

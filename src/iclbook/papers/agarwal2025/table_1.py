@@ -71,6 +71,7 @@ def gather(
                 seeds, key = tuple(group.runs[r].seed for r in runs), group.name if group.blocks else arm
                 part = Curves(own["steps"], seeds, {kind: own[kind][:, runs] for kind in MEASURED})
                 found[key] = joined(found[key], part) if key in found else part
+    assert found["em"].seeds == found["sgd"].seeds, "runs are paired by seed"
     return found
 
 
@@ -78,13 +79,9 @@ def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
     """First step at which each seed's loss is down to ``level`` ``(seeds,)``, interpolated between records; the last step where it never is."""
     found = []
     for loss, target in zip(curve["nll"].T, level, strict=True):
-        below = np.flatnonzero(loss <= target)
-        if not len(below) or below[0] == 0:
-            found.append(float(curve.steps[-1] if not len(below) else 0))
-            continue
-        b = below[0]
-        part = (loss[b - 1] - target) / (loss[b - 1] - loss[b])
-        found.append(float(curve.steps[b - 1] + part * (curve.steps[b] - curve.steps[b - 1])))
+        b = max(1, int(np.append(loss[:-1] <= target, True).argmax()))
+        part = np.clip((loss[b - 1] - target) / (loss[b - 1] - loss[b]), 0, 1)
+        found.append(curve.steps[b - 1] + part * (curve.steps[b] - curve.steps[b - 1]))
     return np.array(found)
 
 
@@ -104,9 +101,7 @@ def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = Fa
 
 
 def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
-    """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own Bayes floor; and how much SGD's final loss varies. The
-    same of the entropies that Table 1 prints, EM-like and SGD, with its own minimum."""
-    assert em.seeds == sgd.seeds, "runs are paired by seed"
+    """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own Bayes floor, and as printed; SGD's spread."""
     top, says = math.log(chain.n), claims.printed("agarwal2025")
     floor = top - bayes_losses(chain, em.seeds)  # (seeds,), nats that can be learned
     printed = [(top - says[f"table1/entropy_{arm}"]) / (top - chain.entropy_rate) for arm in ("em", "sgd")]
@@ -143,9 +138,7 @@ def printed_table() -> dict[str, tuple[float, float]]:
 
 def table(em: Curves, sgd: Curves) -> dict[str, Any]:
     """Table 1's numbers over all seeds, each with its standard deviation ``_sd`` and the half-width ``_width`` of the interval in which a mean of the paper's
-    five seeds is expected; the paired difference of final loss; and ``spreads``, printed standard deviations over ours, with the bounds between which such
-    ratios of five seeds to ours are expected together in 95 of 100 repetitions (F test of normal samples)."""
-    assert em.seeds == sgd.seeds, "runs are paired by seed"
+    five seeds is expected; and ``spreads``, printed standard deviations over ours, with the bounds of such ratios (F test of normal samples)."""
     printed, five = printed_table(), int(claims.printed("agarwal2025")["table1/seeds"])
     steps, difference = steps_to(em, sgd["nll"][-1]), em["nll"][-1] - sgd["nll"][-1]
     ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}
@@ -168,8 +161,7 @@ def table(em: Curves, sgd: Curves) -> dict[str, Any]:
 
 
 def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
-    """Share of draws of ``five`` of the paired differences ``(seeds,)`` whose t-test has at most the printed p; its error is that of as many draws as share
-    no seed."""
+    """Share of draws of ``five`` of the paired differences ``(seeds,)`` whose t-test has at most the printed p, with the error of as many draws as share no seed."""
     drawn = differences[numpy_rng(0).random((draws, len(differences))).argsort(1)[:, :five]]
     share = float((stats.ttest_1samp(drawn, 0, axis=1).pvalue <= claims.printed("agarwal2025")["table1/p"]).mean())
     apart = max(1, len(differences) // five)
@@ -177,8 +169,7 @@ def p_share(differences: np.ndarray, five: int, draws: int = 4000) -> Estimate:
 
 
 def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Table 1's claims from :func:`table` of the published chain (``code``), the text's chain, and the published chain from weights of half the size; and in
-    bits, as section 7.2 says, the entropy rate and SGD's predictive entropy."""
+    """Table 1's claims from :func:`table` of each chain; and in bits, as section 7.2 says, the entropy rate and SGD's predictive entropy."""
     published, code = StickyChain("code").entropy_rate, tables["code"]
     values = {f"table1/{chain}/minimum": published for chain in tables}
     values["table1/text/minimum"] = StickyChain("nearer").entropy_rate
@@ -193,24 +184,22 @@ def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Table 1 beside ours on each chain: means and standard deviations, the interval in which a mean of the paper's five seeds is expected, whether the printed
-    one lies in it, and whether the interval is narrow enough to refuse the other arm's printed number."""
+    """Table 1 beside ours on each chain, the interval in which a mean of five seeds is expected, and whether it refuses the other arm's printed number."""
     printed, rows = printed_table(), []
     for (chain, found), (key, (label, other)) in product(chains.items(), ROWS.items()):
         mean, sd = printed[key]
         digits = ".0f" if key == "steps" else ".3f"
         own, width = found[key], found[f"{key}_width"]
-        rows.append(
-            {
-                "chain": f"{chain}, {found['seeds']} seeds",
-                "at the end": label,
-                "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
-                "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
-                "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
-                "printed is": "inside" if abs(own - mean) <= width else "outside",
-                "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
-            }
-        )
+        row = {
+            "chain": f"{chain}, {found['seeds']} seeds",
+            "at the end": label,
+            "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
+            "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
+            "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
+            "printed is": "inside" if abs(own - mean) <= width else "outside",
+            "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
+        }
+        rows.append(row)
     return Table(rows, {heading: heading for heading in rows[0]}, "Table 1 beside ours")
 
 
@@ -222,22 +211,15 @@ DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
 
 def curve_values(pairs: Mapping[str, tuple[Curves, Curves]], after: int) -> dict[str, Estimate]:
-    """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains."""
+    """Figures 6 to 8: share of seeds in which the EM-like schedule is ahead, the lesser of the chains; of equal ones that with the larger error."""
     ahead: dict[str, list[np.ndarray]] = {"loss": [], "entropy": [], "accuracy": []}  # (seeds,) for each chain
     for em, sgd in pairs.values():
-        assert em.seeds == sgd.seeds, "runs are paired by seed"
         late = em.steps >= after
         ahead["loss"].append((em["nll"][late] < sgd["nll"][late]).all(0))
         ahead["entropy"].append(em["entropy"][-1] < sgd["entropy"][-1])
         ahead["accuracy"].append(em["accuracy"][-1] > sgd["accuracy"][-1])
-    return {f"fig6-8/{name}": least_share(chains) for name, chains in ahead.items()}
-
-
-def least_share(chains: list[np.ndarray]) -> Estimate:
-    """The least of several shares of runs; of equal ones with the largest error."""
-    least = min(runs.mean() for runs in chains)
-    errors = [share_error(int(runs.sum()), len(runs)) for runs in chains if runs.mean() == least]
-    return Estimate(float(least), max(errors))
+    shares = {name: [Estimate.share(int(runs.sum()), len(runs)) for runs in own] for name, own in ahead.items()}
+    return {f"fig6-8/{name}": min(own, key=lambda share: (share.value, -share.error)) for name, own in shares.items()}
 
 
 def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:

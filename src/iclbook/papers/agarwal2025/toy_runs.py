@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from ... import random
 from ...random import INIT, generator
 from ...tasks.sticky_chain import RandomTargets
-from .closed_forms import Weights, every_gradient, forward
+from .closed_forms import Weights, every_gradient, forward, random_weights
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
 TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100
@@ -23,49 +23,17 @@ RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
 SHARP, UNIFORM = 0.5, 0.9
 #: The largest rise of one step, over the loss at the start, that a plot of the loss would not show.
 BUMP = 0.01
-#: A rounding unit of double precision, in those of single precision.
-DOUBLE = 2.0**-29
-#: Replicas of a run that another machine brings to another end: what one replica in twenty decides otherwise, so many miss one time in 27.
-REPLICAS = 64
 #: A loss that has doubled has blown up: how far, rounding decides.
 FAR = 2.0
 
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Toy runs of one setting, runs first.
-
-    Attributes:
-        x, y: data ``(R, T, 3)``, ``(R, T)``.
-        weights: at every step, ``STEPS + 1`` entries of stacked weights.
-        loss: summed over positions (equation 9), ``(STEPS + 1, R)``.
-        positions: effective number of attended positions, mean over queries, ``(STEPS + 1, R)``.
-    """
-
-    x: Tensor
-    y: Tensor
-    weights: list[Weights]
-    loss: np.ndarray
-    positions: np.ndarray
+#: Toy runs of one setting: data ``x`` ``(R, T, 3)`` and ``y`` ``(R, T)``; a list of stacked ``weights`` at each of ``STEPS + 1`` steps; arrays of the ``loss``,
+#: summed over positions (equation 9), and of the effective number of attended ``positions``, mean over queries, ``(STEPS + 1, R)``.
+Ensemble = namedtuple("Ensemble", "x y weights loss positions")
 
 
 def effective_positions(alpha: Tensor) -> Tensor:
     """``exp(entropy)`` of each query's attention, mean over queries: ``(...,)``."""
     return (-torch.xlogy(alpha, alpha).sum(-1)).exp().mean(-1)
-
-
-def start(seeds: Sequence[int], scale: float) -> tuple[Tensor, Tensor, Weights]:
-    """Data and initial weights of these seeds; every run depends on its own seed only, and a seed's runs at all scales start alike."""
-    step = torch.zeros(1, dtype=torch.int64)
-    numbers = random.numbers(TASK, random.keys(seeds), step, random.DATA, (), torch.float64)
-    x, y = TASK.dataset(*(part[:, 0] for part in numbers))
-    shapes = ((D_K, TASK.d), (D_K, TASK.d), (D_V, TASK.d), (TASK.n, D_V))
-    drawn = []
-    for seed in seeds:
-        gen = generator(seed, INIT)
-        drawn.append([scale * torch.randn(shape, generator=gen, dtype=torch.float64) for shape in shapes])
-    bias = torch.zeros(len(seeds), TASK.n, dtype=torch.float64)
-    return x, y, Weights(*map(torch.stack, zip(*drawn, strict=True)), bias)
 
 
 def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool = False) -> Weights:
@@ -76,20 +44,24 @@ def descend(w: Weights, d: dict[str, Tensor], rate: float | Tensor, bias: bool =
 
 
 def train(seeds: Sequence[int], scale: float, rate: float | Tensor, bias: bool = False) -> Ensemble:
-    """The toy from these seeds at one initial scale, and at one rate or each run's ``(R,)``; ``bias``: whether the bias of equation 7 is trained or stays at 0."""
-    x, y, w = start(seeds, scale)
-    weights, loss, positions = [w], [], []
+    """The toy from these seeds at one initial scale, and at one rate or each run's ``(R,)``; ``bias``: whether the bias of equation 7 is trained or stays at 0.
+    Every run depends on its own seed only, and a seed's runs at all scales start alike."""
+    step = torch.zeros(1, dtype=torch.int64)
+    numbers = random.numbers(TASK, random.keys(seeds), step, random.DATA, (), torch.float64)
+    x, y = TASK.dataset(*(part[:, 0] for part in numbers))
+    drawn = [random_weights(generator(seed, INIT), TASK.d, D_K, D_V, TASK.n, scale) for seed in seeds]
+    w = Weights(*map(torch.stack, zip(*drawn, strict=True)))
+    weights, loss, positions = [], [], []
     jitter = random.replica_errors()
-    for step in range(STEPS + 1):
+    for _ in range(STEPS + 1):
+        weights.append(w)
         if jitter is not None:
-            w = Weights(*[random.jittered(p, jitter, DOUBLE) for p in w])
+            w = Weights(*[random.jittered(p, jitter, 2.0**-29) for p in w])  # a rounding unit of double precision
         f = forward(x, w)
         per_position, d = every_gradient(x, y, w, known=f)
         loss.append(per_position.sum(-1).numpy())
         positions.append(effective_positions(f.alpha).numpy())
-        if step < STEPS:
-            w = descend(w, d, rate, bias)
-            weights.append(w)
+        w = descend(w, d, rate, bias)
     return Ensemble(x, y, weights, np.array(loss), np.array(positions))
 
 
@@ -101,29 +73,18 @@ def ends(run: Ensemble) -> dict[str, np.ndarray]:
     return {"end": np.where(left < FAR, run.positions[-1], 0), "left": np.fmin(left, FAR), "rise": np.fmin(rise, FAR)}
 
 
-def is_sharp(found: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Which runs, by their :func:`ends`, attend to at most half of the positions at the end, with a loss below the first."""
-    return (found["end"] <= SHARP * TASK.T) & (found["left"] < 1)
-
-
-def is_smooth(found: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Which runs' loss, by their :func:`ends`, never rises in one step by more than :data:`BUMP` of its start."""
-    return found["rise"] <= BUMP
+def sharp_and_smooth(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Which runs, by their :func:`ends`, attend to at most half of the positions with a loss below the first; and which never rise by more than :data:`BUMP`."""
+    return (found["end"] <= SHARP * TASK.T) & (found["left"] < 1), found["rise"] <= BUMP
 
 
 def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
-    """Every initial scale and rate from these seeds, with the bias of equation 7 ``frozen`` or ``trained``.
-
-    Returns:
-        :func:`ends` of all runs ``(S, scales, rates)``, and ``start`` ``(S, scales)``, effective positions before training.
-    """
-    shape = (len(seeds), len(SCALES), len(RATES))
-    found = {name: np.empty(shape, np.float32) for name in ("end", "left", "rise")}
-    found["start"] = np.empty(shape[:2])
+    """Every initial scale and rate from these seeds, with the bias of equation 7 ``frozen`` or ``trained``: :func:`ends` of all runs ``(S, scales, rates)``, and
+    ``start`` ``(S, scales)``, effective positions before training."""
     rates = torch.tensor(RATES, dtype=torch.float64).repeat_interleave(len(seeds))  # the runs of all rates side by side
-    for a, scale in enumerate(SCALES):
+    every = []
+    for scale in SCALES:
         run = train([*seeds] * len(RATES), scale, rates, bias=reading == "trained")
-        found["start"][:, a] = run.positions[0, : len(seeds)]
-        for name, values in ends(run).items():
-            found[name][:, a] = values.reshape(len(RATES), -1).T
-    return found
+        found = {name: part.reshape(len(RATES), -1).T.astype(np.float32) for name, part in ends(run).items()}
+        every.append(found | {"start": run.positions[0, : len(seeds)]})
+    return {name: np.stack([found[name] for found in every], 1) for name in every[0]}

@@ -1,5 +1,4 @@
-"""The reduced wind tunnel of agarwal2025 (sections 6 and 9.4): what the trained models reach, what answers that learn nothing reach, and the geometry of keys
-and values."""
+"""The reduced wind tunnel of agarwal2025 (sections 6 and 9.4): errors of trained models and of answers that learn nothing, and the geometry of keys and values."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
+from scipy.optimize import brentq
 
 from ...claims import printed
 from ...drawing import style
@@ -20,8 +20,7 @@ from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
 from .figure_9 import frame_values, way_left
-from .runs import probe, probe_numbers
-from .section_9 import random_cosine
+from .runs import probe_numbers
 from .table_1 import paired
 
 #: Models of the studies: name, colour and marker in figures.
@@ -36,9 +35,8 @@ LOOKS = {
 
 
 def hmm_answers(task: HmmFiltering, n: int) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of four answers that need no training: ``uniform`` ignores everything;
-    ``constant`` has the entropy that does best over all places; ``memoryless`` is ``p(s_t | o_t)``, the exact answer of a model that reads the matrices and never
-    looks back at observations; ``turned`` is the filter that takes the transition matrix the wrong way round: memory that does not track."""
+    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of answers that need no training: ``uniform`` ignores everything, ``constant``
+    has the best entropy over all places, ``memoryless`` is ``p(s_t | o_t)``, and ``turned`` is the filter with its transition matrix the wrong way round."""
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
     found = {
@@ -56,7 +54,7 @@ def prior_error(task: BijectionElimination) -> np.ndarray:
 
 
 def lstm_baseline_records() -> dict[str, object]:
-    """Errors of the answers ``uniform`` and ``memoryless`` of :func:`hmm_answers`, and the printed errors over the latter, at the sizes of Paper I's published program: 5 states, 5 symbols, the first 15 and all 20 observations."""
+    """Errors of ``uniform`` and ``memoryless`` of :func:`hmm_answers` on the first 15 and all 20 observations of Paper I's published task; printed ones over these."""
     answers, says = hmm_answers(HmmFiltering(5, 5, 20), 12_000), printed("agarwal2025")
     means = {name: np.array([own[:15].mean(0), own.mean(0)]) for name, own in answers.items()}  # (2, n)
     no_memory = means["memoryless"].mean(1)
@@ -87,26 +85,36 @@ def key_cosines(bijection: Results) -> np.ndarray:
     return np.stack([bijection[f"transformer/key_cosine_{which}"].mean(-1) for which in "xy"])
 
 
+def random_cosine(dimension: float) -> float:
+    """Mean absolute cosine of two random directions, ``Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2))``."""
+    return math.exp(math.lgamma(dimension / 2) - math.lgamma((dimension + 1) / 2)) / math.sqrt(math.pi)
+
+
+def key_cosine_records() -> dict[str, object]:
+    """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
+    dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
+    return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
+
+
 def random_key_cosine(study: Study) -> float:
-    """The same for random vectors as wide as a head."""
+    """Mean absolute cosine of random vectors as wide as a head."""
     (transformer,) = (group.build() for group in study.groups if group.name == "transformer")
     return random_cosine(transformer.width // transformer.n_heads)
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
-    """Errors, their ratios to that of the best answer which uses one token only (the filter without memory, the prior; 1 is what a model has that carries
-    nothing along), and geometry at the last step."""
+    """Errors, their ratios to that of the best answer which uses one token only (the filter without memory, the prior), and geometry at the last step."""
     answers = {name: float(part.mean()) for name, part in hmm_answers(studies["tunnel_hmm"].data, 4000).items()}
     prior = float(prior_error(studies["tunnel_bijection"].data).mean())
     found: dict[str, object] = {f"tunnel/hmm/{name}": answers[name] for name in ("uniform", "constant", "memoryless")}
-    found |= {f"tunnel/hmm/{model}": float(error(hmm, model).mean()) for model in LOOKS}
-    found |= {f"tunnel/bijection/{model}": float(error(bijection, model).mean()) for model in LOOKS}
+    for task, results in (("hmm", hmm), ("bijection", bijection)):
+        found |= {f"tunnel/{task}/{model}": float(error(results, model).mean()) for model in LOOKS}
     for model in ("transformer", "ssm", "lstm"):
         found[f"tunnel/hmm_long/{model}"] = float(error(hmm, model, "long").mean())
         found[f"tunnel/hmm/{model}_ratio"] = paired(error(hmm, model) / answers["memoryless"])
     for model in ("lstm", "prefix_mlp"):
         found[f"tunnel/bijection/{model}_ratio"] = paired(error(bijection, model) / prior)
-    built = {group.name: group.build() for group in studies["tunnel_hmm"].groups}
+    built = [group.build() for group in studies["tunnel_hmm"].groups]
     before, after = (key_cosines(bijection)[:, record] for record in (0, -1))  # (2, R)
     for part in ("value", "output"):
         for name in ("pc1", "r"):
@@ -120,7 +128,7 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
         "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
-        "tunnel/parameters": [sum(p.numel() for p in built[model].parameters()) for model in LOOKS],
+        "tunnel/parameters": [sum(p.numel() for p in model.parameters()) for model in built],
         "tunnel/minutes": sum(results.provenance["seconds"] for results in (hmm, bijection)) / 60,
         # the same model before training has keys of the same dimension, of the same inputs
         "tunnel/keys/trained": after.mean(1),
@@ -144,8 +152,7 @@ def unfurling_values(results: Results) -> dict[str, object]:
     """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
-    keys = "unfurling/left", "unfurling/before_values", "unfurling/before_error"
-    return frame_values(unfurling_left(results), steps, keys) | {
+    return frame_values(unfurling_left(results), steps, "unfurling", "error") | {
         "unfurling/entropy": paired(own["spread"][-1] - own["spread"][0]),
         "unfurling/late_r": paired(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
@@ -173,8 +180,7 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
         longest[name] = dict(studies[name].groups[0].observe.probes)["long"]
         trained, end = studies[name].data.length + 0.5, longest[name].length + 0.5
         ax.axvspan(trained, end, color=style.GRID, alpha=0.45, lw=0, zorder=0)
-        at = {"transform": ax.get_xaxis_transform(), "va": "top", "fontsize": 8}
-        ax.text(trained + 0.1, 0.985, " not trained", **at)
+        ax.text(trained + 0.1, 0.985, " not trained", transform=ax.get_xaxis_transform(), va="top", fontsize=8)
     longer, base = longest["tunnel_hmm"], hmm_answers(longest["tunnel_hmm"], 2000)
     for answer, dash, label in (("memoryless", (1, 1.6), "no memory"), ("uniform", (4, 2), "uniform answer")):
         places, height = np.arange(1, longer.length + 1), base[answer].mean(-1)
@@ -185,28 +191,24 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
     axes[0].plot([], [], "<", mfc="none", mec=style.INK, label="paper, larger models")
     prior = prior_error(longest["tunnel_bijection"])
     axes[1].plot(np.arange(1, len(prior) + 1), prior, color=style.INK, lw=1, ls=(0, (4, 2)))
-    axes[0].set(xlabel="observation t", ylabel="error of the entropy (bits)", title="hidden Markov models")
-    axes[1].set(xlabel="pair k", title="bijection elimination")
-    axes[0].set_ylim(0, 0.46)
-    axes[1].set_ylim(0, 0.52)
-    bits = f"uniform answer: up to {number(float(prior.max()), 2)} bits"
-    axes[1].text(3.6, 0.43, bits, fontsize=8)
-    look = {"loc": "outside upper center", "ncols": 4, "columnspacing": 1, "fontsize": 8}
-    fig.legend(*axes[0].get_legend_handles_labels(), **look)
+    axes[0].set(xlabel="observation t", title="hidden Markov models", ylim=(0, 0.46))
+    axes[0].set_ylabel("error of the entropy (bits)")
+    axes[1].set(xlabel="pair k", title="bijection elimination", ylim=(0, 0.52))
+    axes[1].text(3.6, 0.43, f"uniform answer: up to {number(float(prior.max()), 2)} bits", fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1, fontsize=8)
     return fig
 
 
 def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
     """Mean error over the places of the training length, against the training step."""
     fig, axes = style.figure(2, height=2.8)
-    for ax, own in zip(axes, results.values(), strict=True):
+    for ax, own, title in zip(axes, results.values(), ("hidden Markov models", "bijection elimination"), strict=True):
         for model in LOOKS:
             steps = own[f"{model}/steps"]
             _band(ax, np.maximum(steps, 10), own[f"{model}/mae_train"].mean(-1).T, model)
         style.log_ticks(ax, "x", [t for t in (10, 30, 100, 300, 1000, 3000) if t <= steps[-1]])
-        ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)")
-    axes[0].set(ylabel="error of the entropy (bits)", title="hidden Markov models")
-    axes[1].set(title="bijection elimination")
+        ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)", title=title)
+    axes[0].set_ylabel("error of the entropy (bits)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return fig
 
@@ -224,22 +226,16 @@ def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) 
     ax.axhline(random, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="random vectors")
     ax.axhspan(0.05, 0.06, color=style.COLOURS["paper"], lw=0, alpha=0.7, label="printed")
     ax.set_xticks([0, 1], ["untrained", "trained"])
-    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys")
-    ax.set_title(f"keys, {cosine.shape[1]} seeds")
+    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys", title=f"keys, {cosine.shape[1]} seeds")
     ax.legend(fontsize=7, loc="upper left", borderaxespad=0.1, handlelength=1.4)
     most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
     for ax, (name, own), title in zip(axes[1:], results.items(), ("HMM", "bijection"), strict=True):
-        observe = studies[name].groups[0].observe
-        exact = probe(dict(observe.probes)["train"], observe.n)[1]
+        exact = studies[name].groups[0].observe.held_out()["train"][1]
         entropy = shown(entropy_bits(exact).flatten()).numpy()
         look = {"cmap": "cividis", "linewidths": 0, "vmin": 0, "vmax": most}
         points = ax.scatter(*own["transformer/pc_output"][-1, 0], c=entropy, s=7, **look)  # (2, n)
         share, r = (own[f"transformer/{kind}_output"][-1, 0] for kind in ("pc1", "r"))
-        ax.set(xlabel=f"first component ({share:.0%})", title=f"{title}: |r| = {r:.2f}")
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xlabel=f"first component ({share:.0%})", title=f"{title}: |r| = {r:.2f}", xticks=[], yticks=[])
     axes[1].set_ylabel("second component")
-    bar = fig.colorbar(points, ax=axes[2])
-    bar.set_label("posterior entropy (bits)")
-    bar.outline.set_visible(False)
+    fig.colorbar(points, ax=axes[2], label="posterior entropy (bits)").outline.set_visible(False)
     return fig
