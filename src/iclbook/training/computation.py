@@ -21,7 +21,7 @@ from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
 from ..workers import progress_bar
-from .replay import FACTOR
+from .replay import FACTOR, apart, share_of
 
 Arrays = dict[str, np.ndarray]
 
@@ -172,8 +172,7 @@ def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.n
     for name, array in again.items():
         other, axes = stored[name], tuple(range(1, array.ndim))
         size = np.nanmax(np.abs(other), axis=axes, keepdims=True, initial=0.0)
-        apart = np.where(np.isnan(array) == np.isnan(other), np.nan_to_num(np.abs(array - other)), np.inf)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(apart == 0, 0.0, apart / (within * size + FACTOR * moved[name]))
+        distance = np.nan_to_num(apart(array, other), nan=np.inf)
+        shares = share_of(distance, within * size + FACTOR * moved[name])
         found.append(shares.max(axis=axes, initial=0.0))
     return np.max(found, axis=0)

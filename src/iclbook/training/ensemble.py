@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from .. import native
 from ..errors import UserError
@@ -150,7 +151,7 @@ class Ensemble:
 
     def leaves(self) -> list[Tensor]:
         """Parameters, optimiser state and sum of losses since the last record, each with the runs first."""
-        return leaves([self.params, self.state, self.loss_sum])
+        return tree_leaves([self.params, self.state, self.loss_sum])
 
     def kept(self) -> Tensors:
         """The parameters to keep, ``name -> (R, ...)``, in half precision."""
@@ -159,22 +160,7 @@ class Ensemble:
 
 def placed(tree: Any, device: torch.device, dtype: torch.dtype) -> Any:
     """Tensors in tuples and dicts on a device, those of floating point with this dtype."""
-    if isinstance(tree, Tensor):
-        return tree.to(device, dtype) if tree.is_floating_point() else tree.to(device)
-    if isinstance(tree, dict):
-        return {k: placed(v, device, dtype) for k, v in tree.items()}
-    if isinstance(tree, tuple):
-        parts = [placed(v, device, dtype) for v in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return tree
-
-
-def leaves(tree: Any) -> list[Tensor]:
-    """All tensors of nested lists and dicts, in a fixed order."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    items = tree.values() if isinstance(tree, dict) else tree
-    return [leaf for item in items for leaf in leaves(item)]
+    return tree_map_only(Tensor, lambda x: x.to(device, dtype if x.is_floating_point() else None), tree)
 
 
 # -- where and how steps are taken ----------------------------------------------------------------------------------------
@@ -275,6 +261,8 @@ def _update(ensemble: Ensemble, grads: Tensors) -> Callable[[Tensor, float], Non
 
     def update(t: Tensor, factor: float) -> None:
         rates = {k: r * factor for k, r in ensemble.rates.items()}
-        torch._foreach_copy_(leaves([params, state]), leaves(optimiser.update(params, grads, state, rates, t)))
+        torch._foreach_copy_(
+            tree_leaves([params, state]), tree_leaves(optimiser.update(params, grads, state, rates, t))
+        )
 
     return update

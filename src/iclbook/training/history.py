@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from ..errors import UserError
 from ..files import reading, write_whole
@@ -20,7 +22,7 @@ from .ensemble import Ensemble
 #: Begins the names of kept parameters among the arrays of a group.
 KEPT = "kept "
 #: The first bytes of every checkpoint; the digest of all that follows comes next.
-MAGIC = b"iclbook checkpoint 2\n"
+MAGIC = b"iclbook checkpoint 3\n"
 HINT = "Delete it, or train with --fresh."
 #: Steps from a kept state to the record that it must lead to.
 SEGMENT = 24
@@ -47,28 +49,39 @@ class History:
     kept: dict[str, np.ndarray] = field(default_factory=dict)
 
 
+class Record(NamedTuple):
+    """What is kept of a group at one step: the step, losses ``(R,)``, circuits and perhaps parameters ``name -> (R, ...)``."""
+
+    step: Tensor
+    loss: Tensor
+    circuits: dict[str, Tensor]
+    kept: dict[str, Tensor]
+
+
+def stacked(records: Sequence[Record]) -> History:
+    """The history of a group from its records."""
+
+    def stack(*parts: Tensor) -> np.ndarray:
+        return torch.stack(parts).numpy()
+
+    kept = [record.kept for record in records if record.kept]
+    return History(*tree_map(stack, *(record[:3] for record in records)), tree_map(stack, *kept) if kept else {})
+
+
 def joined(pieces: Sequence[History]) -> History:
     """The history of a group from those of its runs, trained in pieces."""
-    first = pieces[0]
-    loss = np.concatenate([piece.loss for piece in pieces], axis=1)
-    circuits = {k: np.concatenate([piece.circuits[k] for piece in pieces], axis=1) for k in first.circuits}
-    kept = {k: np.concatenate([piece.kept[k] for piece in pieces], axis=1) for k in first.kept}
-    return History(first.steps, loss, circuits, kept)
+    runs = [(piece.loss, piece.circuits, piece.kept) for piece in pieces]
+    return History(pieces[0].steps, *tree_map(lambda *parts: np.concatenate(parts, axis=1), *runs))
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
-    """Histories as ``"group/name"`` arrays."""
+    """Histories as ``"group/name"`` arrays, kept parameters as ``"group/kept name"``."""
     arrays: dict[str, np.ndarray] = {}
     for name, history in histories.items():
         arrays[f"{name}/steps"] = history.steps
-        arrays[f"{name}/loss"] = history.loss.astype(np.float32)
-        arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
+        arrays |= {f"{name}/{k}": v.astype(np.float32) for k, v in {"loss": history.loss, **history.circuits}.items()}
+        arrays |= {f"{name}/{KEPT}{k}": v for k, v in history.kept.items()}
     return arrays
-
-
-def pack_kept(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
-    """Kept parameters as ``"group/kept name"`` arrays."""
-    return {f"{name}/{KEPT}{k}": v for name, history in histories.items() for k, v in history.kept.items()}
 
 
 def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
@@ -84,7 +97,7 @@ def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> li
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256. A file that cannot be written is a UserError."""
     buffer = io.BytesIO()
-    torch.save(_as(content, np.ndarray, torch.from_numpy), buffer)
+    torch.save(content, buffer)
     body = buffer.getvalue()
     write_whole(path, MAGIC + hashlib.sha256(body).digest() + body)
 
@@ -102,17 +115,8 @@ def load_checkpoint(path: Path, config: str) -> dict[str, Any] | None:
             raise ValueError("its checksum differs")
         content = torch.load(io.BytesIO(body), weights_only=True, map_location="cpu")
         if content["config"] == config:
-            return _as(content, torch.Tensor, lambda x: x.numpy())
+            return content
     raise UserError(f"the checkpoint {path} was made from another configuration", HINT)
-
-
-def _as(tree: Any, kind: type, convert: Any) -> Any:
-    """Arrays of one kind in nested lists and dicts as those of another."""
-    if isinstance(tree, kind):
-        return convert(tree)
-    if isinstance(tree, dict):
-        return {k: _as(v, kind, convert) for k, v in tree.items()}
-    return [_as(v, kind, convert) for v in tree] if isinstance(tree, list) else tree
 
 
 # -- segments in the middle of a training: states of the first run of every group, kept some steps before a record --------
@@ -125,11 +129,11 @@ def segment_ends(record: Sequence[int]) -> list[int]:
     return sorted({able[i] for i in places if i >= 0})
 
 
-def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, np.ndarray]:
+def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, Tensor]:
     """The state at step ``done`` of the first run of every group that is not too large, ``"group/step/part" -> array``."""
     found = {}
     for ensemble in ensembles:
-        parts = [x[:1].cpu().numpy().copy() for x in ensemble.leaves()]
+        parts = [x[:1].cpu().clone() for x in ensemble.leaves()]
         kept = LARGEST // sum(part.nbytes for part in parts)
         if kept and done + SEGMENT in segment_ends(record)[-kept:]:
             found |= {f"{ensemble.group.name}/{done}/{j}": part for j, part in enumerate(parts)}
