@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,29 +49,16 @@ class History:
     kept: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-class Record(NamedTuple):
-    """What is kept of a group at one step: the step, losses ``(R,)``, circuits and perhaps parameters ``name -> (R, ...)``."""
+def joined(pieces: Sequence[History], axis: int) -> History:
+    """The history of a group from pieces: from its records (axis 0), or from its runs, trained apart (axis 1)."""
 
-    step: Tensor
-    loss: Tensor
-    circuits: dict[str, Tensor]
-    kept: dict[str, Tensor]
+    def along(*parts: np.ndarray) -> np.ndarray:
+        return np.concatenate(parts, axis)
 
-
-def stacked(records: Sequence[Record]) -> History:
-    """The history of a group from its records."""
-
-    def stack(*parts: Tensor) -> np.ndarray:
-        return torch.stack(parts).numpy()
-
-    kept = [record.kept for record in records if record.kept]
-    return History(*tree_map(stack, *(record[:3] for record in records)), tree_map(stack, *kept) if kept else {})
-
-
-def joined(pieces: Sequence[History]) -> History:
-    """The history of a group from those of its runs, trained in pieces."""
-    runs = [(piece.loss, piece.circuits, piece.kept) for piece in pieces]
-    return History(pieces[0].steps, *tree_map(lambda *parts: np.concatenate(parts, axis=1), *runs))
+    loss, circuits = tree_map(along, *((piece.loss, piece.circuits) for piece in pieces))
+    kept = [piece.kept for piece in pieces if piece.kept]
+    steps = pieces[0].steps if axis else along(*(piece.steps for piece in pieces))
+    return History(steps, loss, circuits, tree_map(along, *kept) if kept else {})
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
@@ -84,11 +71,10 @@ def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
     return arrays
 
 
-def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
-    """Recorded steps: 0, about ``n_log`` log-spaced ones for the early phase and ``n_linear`` evenly spaced ones, the last included."""
-    log = np.unique(np.geomspace(1, steps, n_log).round().astype(int))
-    linear = np.linspace(0, steps, min(n_linear, steps) + 1).round().astype(int)
-    return sorted({0, *log.tolist(), *linear.tolist()})
+def log_and_linear_steps(steps: int) -> list[int]:
+    """Recorded steps: 0, about 40 log-spaced ones for the early phase and 100 evenly spaced ones, the last included."""
+    both = np.geomspace(1, steps, 40), np.linspace(0, steps, min(100, steps) + 1)
+    return sorted(set(np.concatenate(both).round().astype(int).tolist()))
 
 
 # -- checkpoints: a reader sees the old file or the new one, never half of one, and no bit of it changed ------------------

@@ -189,29 +189,33 @@ def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = 
     what rounding explains. Results that are damaged, of another configuration or beyond what rounding explains are a UserError.
     """
     results = store.load(study.paper, profile, study.name, study.describe())
-    made_on = results.provenance["device"]
     chosen = (study, results) if every else thinned(study, results)
     shares = {"replay": replay(*chosen, device)}
     kept = store.load_states(study.paper, profile, study.name)
-    segments, shares["segments"] = replay_segments(study, results, kept, device)
+    segments, shares["segment"] = replay_segments(study, results, kept, device)
     again = measured_again(study, results)
     if again is not None:
-        shares["measures"] = again
+        shares["measure"] = again
+    last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
+    trajectory = f"first {last} of {study.steps} steps of {'every run' if every else 'one run of every group'}"
+    trajectory += f", {segments} segments" if segments else ""
+    return stamp(study, profile, results, shares, trajectory, device)
+
+
+def stamp(
+    study: Any, profile: str, results: store.Results, shares: Mapping[str, float], trajectory: str, device: str
+) -> dict[str, Any]:
+    """Stamp results whose ``shares`` of what rounding explains are all at most 1; what the provenance then keeps under ``verified``."""
     for what, share in shares.items():
         if not share <= 1:
-            verb = "deviates" if what == "replay" else "deviate"
+            made_on = results.provenance["device"]
             raise UserError(
-                f"the {what} of {study.name} {verb} by {share:.2g} times what rounding explains",
-                "The training code has changed: train with --fresh."
+                f"a {what} of {study.name} deviates by {share:.2g} times what rounding explains",
+                "The code has changed: train with --fresh."
                 if made_on == device
                 else f"Other devices round otherwise: verify them where they were made, with --device {made_on}.",
             )
-    last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
-    verified = {
-        "trajectory": f"first {last} of {study.steps} steps of {'every run' if every else 'one run of every group'}"
-        + (f", {segments} segments" if segments else ""),
-        "measures": "there are none" if again is None else "taken again of the stored circuits",
-        "share": float(f"{max(shares.values()):.2g}"),
-    }
+    measures = "taken again of the stored circuits" if "measure" in shares else "there are none"
+    verified = {"trajectory": trajectory, "measures": measures, "share": float(f"{max(shares.values()):.2g}")}
     store.update_digest(study.paper, profile, study.name, study.source(), study.describe(), **verified)
     return verified

@@ -25,8 +25,6 @@ from .groups import Group
 from .history import History, joined, pack
 from .trainer import COMPILE_FROM_STEPS, Trainer
 
-__all__ = ["Group", "Study", "train_study"]
-
 
 @dataclass(frozen=True)
 class Study:
@@ -74,7 +72,7 @@ class Study:
     def group_names(self) -> tuple[str, ...]:
         return tuple(group.name for group in self.groups)
 
-    def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
+    def trainer(self, device: str = "auto", compile: bool | None = None) -> Trainer:
         """A trainer at step 0."""
         return Trainer(
             self.data,
@@ -84,9 +82,9 @@ class Study:
             self.record,
             device,
             compile,
-            compile_from=self.compile_from,
-            label=f"{self.paper}/{self.name}",
-            **{"dtype": getattr(torch, self.dtype)} | kwargs,
+            getattr(torch, self.dtype),
+            f"{self.paper}/{self.name}",
+            self.compile_from,
         )
 
     @property
@@ -157,7 +155,7 @@ def train_study(
             trained = [task.result() for task in tasks]
         every, kept, abouts = zip(*trained, strict=True)
         names = [g.name for g in todo.groups]
-        histories = {name: joined([found[name] for found in every if name in found]) for name in names}
+        histories = {name: joined([found[name] for found in every if name in found], axis=1) for name in names}
         # of a group in pieces, states are kept of the first
         states = {key: state for found in reversed(kept) for key, state in found.items()}
         arrays = pack(histories)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from .. import native, random, store
 from ..errors import UserError
@@ -18,10 +19,10 @@ from ..random import jittered, moved_batch, replica_errors
 from ..tasks import Batch
 from ..workers import deferred_interrupt, progress_bar
 from . import history
-from .data import as_data
+from .data import Stream
 from .ensemble import Ensemble, can_compile, compile_method, pick_device, placed, steps_in_c
-from .groups import Group, Observation
-from .history import SEGMENT, History, Record
+from .groups import Group
+from .history import SEGMENT, History
 
 #: Below this many steps torch's compiler costs more than it saves (about 15 s per group on one core, against stepping a single run without).
 COMPILE_FROM_STEPS = 4_000
@@ -63,16 +64,14 @@ class Trainer:
         label: str = "the training",
         compile_from: int | None = COMPILE_FROM_STEPS,
     ) -> None:
-        assert steps >= 1 and batch_size >= 1, (steps, batch_size)  # noqa: PT018
-        self.data, self.steps, self.batch_size = as_data(data), steps, batch_size
+        self.data, self.steps, self.batch_size = data if hasattr(data, "fixed") else Stream(data), steps, batch_size
         self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = history.log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
-        never = {step for g in groups for step in g.keep_at} - set(self.record)
-        assert not never, f"parameters to keep at steps {sorted(never)}, which are not recorded"
-        watched: dict[Observation, Any] = {}
-        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype, watched) for g in groups]
+        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype) for g in groups]
+        watched = dict.fromkeys(g.observe for g in groups)  # groups that are observed alike share their held-out data
+        self._held_out = {observe: placed(observe.held_out(), self.device, dtype) for observe in watched}
         self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
         self._keys = random.keys(self.streams, self.device)
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
@@ -84,8 +83,7 @@ class Trainer:
         #: States kept on the way, from which segments can be trained again (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
         self.states: dict[str, Tensor] = {}
         self._starts = {end - SEGMENT for end in history.segment_ends(self.record)} if self._block == 1 else set()
-        self._about: Any = ""
-        self._records: list[list[Record]] = [[] for _ in groups]
+        self._records: list[list[History]] = [[] for _ in groups]
 
     def _choose(self, compile: bool | None, compile_from: int | None) -> None:
         """Steps in C, by torch's compiler, or operation by operation."""
@@ -114,8 +112,6 @@ class Trainer:
         """One step's batch of all streams; of a perturbed replica, with rounding errors."""
         if self._jitter is None:
             return self.data.batch(tuple(numbers), fixed)
-        if not numbers:
-            return Batch(*(jittered(part, self._jitter) for part in self.data.batch((), fixed)))
         return Batch(*moved_batch(lambda *moved: self.data.batch(moved, fixed), numbers, self._jitter))
 
     def _step_all(
@@ -198,17 +194,20 @@ class Trainer:
             group, total = ensemble.group, ensemble.loss_sum
             mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
             # of a perturbed replica those of moved parameters: measuring rounds, too
-            found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen))
-            kept = ensemble.kept() if self.done in group.keep_at else {}
+            held_out = self._held_out[group.observe]
+            found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen), held_out)
+            names = group.keep if self.done in group.keep_at else ()
+            kept = {name: ensemble.params[name].half() for name in names}
             # what is observed may be the parameters themselves, hence the copy
-            records.append(tree_map(lambda x: x.cpu().clone(), Record(torch.tensor(self.done), mean, found, kept)))
+            row = tree_map(lambda x: x.cpu().numpy()[None].copy(), (torch.tensor(self.done), mean, found, kept))
+            records.append(History(*row))
             total.zero_()
             if not group.may_diverge:
-                store.check_finite(self.label, history.pack({group.name: history.stacked(records[-1:])}))
+                store.check_finite(self.label, history.pack({group.name: records[-1]}))
 
     def history(self) -> dict[str, History]:
         """Records so far, by group name."""
-        return {e.group.name: history.stacked(r) for e, r in zip(self.ensembles, self._records, strict=True)}
+        return {e.group.name: history.joined(r, axis=0) for e, r in zip(self.ensembles, self._records, strict=True)}
 
     def parameters(self) -> dict[str, dict[str, Any]]:
         """Current parameters, by group and name, each ``(R, ...)``."""
@@ -216,32 +215,34 @@ class Trainer:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def _describe(self) -> str:
+    def _describe(self, about: str) -> str:
         """What a checkpoint must have been made from, as JSON."""
         groups = [store.plain(e.group) for e in self.ensembles]
         sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
-        return json.dumps([store.plain(self.data), groups, sizes, self._about])
+        return json.dumps([store.plain(self.data), groups, sizes, about])
 
     def _tensors(self) -> list[Tensor]:
         return [*(x for e in self.ensembles for x in e.leaves()), self._t]
 
-    def _save(self, path: Path) -> None:
-        about = {"config": self._describe(), "done": self.done, "states": self.states}
-        about |= {"records": [[r._asdict() for r in records] for records in self._records]}
-        history.save_checkpoint(path, about | {"tensors": [x.cpu() for x in self._tensors()]})
+    def _save(self, path: Path, config: str) -> None:
+        content = {"config": config, "done": self.done, "states": self.states}
+        content |= {"tensors": [x.cpu() for x in self._tensors()]}
+        records = [[vars(r) for r in records] for records in self._records]
+        history.save_checkpoint(path, content | {"records": tree_map_only(np.ndarray, torch.from_numpy, records)})
 
     @torch.no_grad()
-    def _restore(self, path: Path, fresh: bool) -> None:
+    def _restore(self, path: Path, config: str, fresh: bool) -> None:
         """Go on from a checkpoint, if there is one; with ``fresh`` one that cannot be resumed is deleted."""
         try:
-            content = history.load_checkpoint(path, self._describe())
+            content = history.load_checkpoint(path, config)
         except UserError:
             if not fresh:
                 raise
             return path.unlink(missing_ok=True)
         if content is not None:
             torch._foreach_copy_(self._tensors(), content["tensors"])
-            self._records = [[Record(**r) for r in records] for records in content["records"]]
+            found = tree_map_only(Tensor, Tensor.numpy, content["records"])
+            self._records = [[History(**r) for r in records] for records in found]
             self.states, self.done = content["states"], content["done"]
 
     # -- the loop -----------------------------------------------------------------------------------------------------
@@ -264,9 +265,9 @@ class Trainer:
         Raises:
             UserError: damaged or foreign checkpoint, unwritable folder, or a recorded number that is not finite.
         """
-        self._about = about
+        config = "" if checkpoint is None else self._describe(about)
         if checkpoint is not None:
-            self._restore(checkpoint, fresh)
+            self._restore(checkpoint, config, fresh)
         if not self.done and not self._records[0]:
             self._keep(0)
         end = self.steps if until is None else min(until, self.steps)
@@ -285,12 +286,12 @@ class Trainer:
                     last = due.pop(0)
                 stop = interrupted.is_set()
                 if checkpoint is not None and (stop or time.monotonic() - saved > every_s):
-                    self._save(checkpoint)
+                    self._save(checkpoint, config)
                     saved = time.monotonic()
                 if stop:
                     raise KeyboardInterrupt
         if checkpoint is not None and self.done < self.steps:
-            self._save(checkpoint)
+            self._save(checkpoint, config)
         return self.history()
 
     def train_segment(self, states: dict[str, Any], end: int) -> dict[str, History]:
