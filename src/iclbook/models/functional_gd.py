@@ -60,18 +60,15 @@ class FunctionalGD(Model):
             context = self.cache(context, query)
         parts = context.movedim(-1, 0)  # (B, N, 2 or 2 + N)
         between = parts[..., 2:] if self.n_blocks > 1 else None  # symmetric, so rows and columns are alike
-        return self.logits(parts[..., 0], parts[..., 1].long(), between).transpose(0, 1)
+        return (self.descend(parts[..., 0], parts[..., 1].long(), between)[:, -1] @ self.embed).transpose(0, 1)
 
     def cache(self, context: Tensor, query: Tensor) -> Tensor:
         """Relations ``(N, 2, B)`` or ``(N, 2 + N, B)`` of tokens ``(N, d + 1, B)`` and a query ``(d, B)``: what training reads."""
         return cached_relations(KERNELS[self.kernel], context, query, self.n_blocks > 1)
 
-    def logits(self, to_query: Tensor, labels: Tensor, between: Tensor | None = None) -> Tensor:
-        """Logits ``(B, C)`` from relations of the keys to the query ``(B, N)``, labels ``(B, N)``, relations among keys ``(B, N, N)``."""
-        return self.descend(to_query, labels, between)[:, -1] @ self.embed
-
     def descend(self, to_query: Tensor, labels: Tensor, between: Tensor | None = None) -> Tensor:
-        """The query's function after each block, ``(B, K, d')``."""
+        """The query's function after each block, ``(B, K, d')``, from relations of the keys to the query ``(B, N)``, labels ``(B, N)``, relations among keys
+        ``(B, N, N)``."""
         assert self.n_blocks == 1 or between is not None, "several blocks need the relations among keys"
         n, gamma, embed = to_query.shape[-1], self.log_gamma.exp(), self.embed
         factor = key_factor(self.kernel, n)

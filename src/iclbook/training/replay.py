@@ -76,7 +76,7 @@ def replay_segments(study: Study, results: store.Results, kept: Arrays, device: 
 def _worst(study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], replicas: int) -> float:
     """Largest share of all groups: of what ``train`` gives for them against what is stored."""
     again = train(study)
-    #: How far rounding alone carries each array, ``(T, R, 1, ...)``: by the replica that it carries farthest.
+    # how far rounding alone carries each array, ``(T, R, 1, ...)``: by the replica that it carries farthest.
     moved: Arrays = {}
     shares = {g.name: _share(g.name, again, stored, moved, study.batch_size) for g in study.groups}
     for replica in range(replicas):  # none is needed beyond agreement

@@ -74,18 +74,9 @@ class Study:
 
     def trainer(self, device: str = "auto", compile: bool | None = None) -> Trainer:
         """A trainer at step 0."""
-        return Trainer(
-            self.data,
-            self.groups,
-            self.steps,
-            self.batch_size,
-            self.record,
-            device,
-            compile,
-            getattr(torch, self.dtype),
-            f"{self.paper}/{self.name}",
-            self.compile_from,
-        )
+        sizes, about = (self.steps, self.batch_size, self.record), f"{self.paper}/{self.name}"
+        dtype = getattr(torch, self.dtype)
+        return Trainer(self.data, self.groups, *sizes, device, compile, dtype, about, self.compile_from)
 
     @property
     def may_diverge(self) -> tuple[str, ...]:
