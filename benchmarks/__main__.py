@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _measure(chosen: argparse.Namespace) -> None:
     if chosen.device == "cuda":
-        from iclbook.training import pick_device
+        from iclbook.training.ensemble import pick_device
 
         pick_device("cuda")  # says in one line when there is none
     start = time.monotonic()

@@ -13,7 +13,7 @@ from scipy import stats
 from iclbook import random
 from iclbook.tasks.sticky_chain import StickyChain
 from iclbook.tasks.wind_tunnel import BijectionElimination, HmmFiltering
-from iclbook.training import Stream
+from iclbook.training.data import Stream
 
 #: A right generator fails one test in so many.
 RARE = 1e-5

@@ -8,8 +8,8 @@ import torch
 
 from iclbook import random
 from iclbook.tasks import Batch, LinearRegression
-from iclbook.training import FixedSet, FullBatch, Stream
-from iclbook.training.data import as_data
+from iclbook.training import FixedSet, FullBatch
+from iclbook.training.data import Stream
 
 KEYS = random.keys([4, 9])
 
@@ -44,10 +44,9 @@ def seen(data, step: int, batch_size: int = 8) -> Batch:
 
 def test_a_task_is_a_stream_of_its_batches():
     task = LinearRegression(d=2, L=4)
-    found = seen(as_data(task), 3)
+    found = seen(Stream(task), 3)
     normals = random.normals(KEYS, torch.tensor([3]), random.DATA, (task.normals, 8), torch.float64)
     assert all(torch.equal(a, b) for a, b in zip(found, task.batch(normals[:, 0]), strict=True))
-    assert as_data(Stream(task)) == Stream(task)
 
 
 def test_a_fixed_set_is_drawn_from_with_replacement():

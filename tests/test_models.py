@@ -84,22 +84,6 @@ def test_other_activations_are_normalised_functions_of_the_score(name):
     np.testing.assert_allclose(weights, values / values.sum(-2, keepdims=True), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["softmax", "linear", "tanh"])
-@pytest.mark.parametrize("n_tasks", [1, 2])
-def test_query_among_keys_is_one_more_token(name, n_tasks):
-    """The extra token is (x_q, 0); linear attention then divides by L + 1."""
-    inside = attention(n_tasks=n_tasks, activation=name, query_among_keys=True)
-    outside = attention(n_tasks=n_tasks, activation=name)
-    context, query = prompts(inside)
-    token = torch.cat([query, torch.zeros(n_tasks, B, dtype=torch.float64)])[None]
-    torch.testing.assert_close(inside(context, query), outside(torch.cat([context, token]), query), rtol=0, atol=1e-12)
-    assert (inside(context, query) - outside(context, query)).abs().max() > 1e-3
-    if name == "softmax":
-        extended = torch.cat([context, token]).permute(2, 0, 1)
-        expected = full_forward(parameters(inside), extended, query.T, n_tasks)
-        torch.testing.assert_close(inside(context, query), expected.T, rtol=0, atol=1e-12)
-
-
 # -- the reduced model ------------------------------------------------------------------------------------------------
 
 

@@ -49,7 +49,7 @@ def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(pa
     before = source_digest(ROOTS, package)
     file = package / "models" / "attention.py"
     edit(file, '"""One-layer multi-head attention', '"""Quite another description')  # of the module
-    edit(file, '"""Prediction from circuits', '"""Something else')  # of a function
+    edit(file, '"""Predictions ``(N, B)`` from circuits', '"""Something else')  # of a function
     edit(file, '"""Multi-head attention with', '"""A class')  # of a class
     edit(file, "    d = query.shape[0]\n", "\n    # a remark\n    d = (  query.shape[ 0 ]  )  # another\n\n")
     edit(file, "context: Tensor", "context: object")

@@ -62,7 +62,7 @@ def test_pieces_of_a_group_are_joined_along_their_runs():
         History(steps, whole.loss[:, cut], {"a": whole.circuits["a"][:, cut]}, {"p": whole.kept["p"][:, cut]})
         for cut in (slice(0, 2), slice(2, 5))
     ]
-    again = joined(pieces)
+    again = joined(pieces, axis=1)
     np.testing.assert_array_equal(again.loss, whole.loss)
     np.testing.assert_array_equal(again.circuits["a"], whole.circuits["a"])
     assert again.kept["p"].shape == (2, 5)

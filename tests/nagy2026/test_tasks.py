@@ -16,7 +16,6 @@ from iclbook.papers.nagy2026.studies import SPECTRUM, OnProbes, Probes, penalise
 from iclbook.random import generator
 from iclbook.tasks.spectral_regression import SpectralRegression, StoredPrompts
 from iclbook.training import Adam, FixedSet, Group, Run, Sgd, Trainer
-from iclbook.training.data import as_data
 
 F64 = torch.float64
 
@@ -128,16 +127,16 @@ def test_an_ensemble_equals_plain_loops_with_torch_optim(case):
     runs = [Run(3, rate=1e-2), Run(8, rate=3e-3)]
     t = trained(case, runs, 15, F64)
     t.train(progress=False)
-    data, _, make, kwargs = CASES[case]
+    _, _, make, kwargs = CASES[case]
     for r, run in enumerate(runs):
         model = make(**kwargs)
         model.initialise(generator(run.seed, 0))
         model.double()
         optimiser = torch.optim.Adam(model.parameters(), lr=run.rate)
         for step in range(1, 16):
-            numbers = as_data(data).draw(random.keys([run.seed]), torch.tensor([step]), 16, F64)
-            fixed = tuple(part.double() for part in as_data(data).fixed([run.seed]))
-            batch = as_data(data).batch(tuple(x[0, 0] for x in numbers), fixed)
+            numbers = t.data.draw(random.keys([run.seed]), torch.tensor([step]), 16, F64)
+            fixed = tuple(part.double() for part in t.data.fixed([run.seed]))
+            batch = t.data.batch(tuple(x[0, 0] for x in numbers), fixed)
             error = ((model(batch.context, batch.query) - batch.target) ** 2).mean()
             optimiser.zero_grad()
             (error + model.penalty()).backward()

@@ -1,4 +1,4 @@
-"""A root without a cache of glyphs."""
+"""A root of our own."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def root(tmp_path_factory):
     patch.setenv("ICLBOOK_ROOT", str(folder))
     yield folder
     patch.undo()
-    glyphs._load.cache_clear()
+    glyphs._drawn.cache_clear()
     networks._features.cache_clear()

@@ -20,7 +20,8 @@ LARGEST = 4096
 MATRICES = ("query", "key", "value", "output")
 
 
-def _normalise(f: Tensor) -> Tensor:
+def normalised(f: Tensor) -> Tensor:
+    """``f_i / sum_j f_j`` of ``(..., L, B)`` along the keys."""
     return f / f.sum(-2, keepdim=True)
 
 
@@ -28,9 +29,9 @@ def _normalise(f: Tensor) -> Tensor:
 #: Study"; the paper leaves the constant C open, here C = 1). ``linear`` is ``s_i / L`` (he2025, "Linear vs Softmax Attention").
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda s: torch.softmax(s, dim=-2),
-    "affine": lambda s: _normalise(1 + s),
-    "square": lambda s: _normalise((1 + s) ** 2),
-    "tanh": lambda s: _normalise(1 + torch.tanh(s)),
+    "affine": lambda s: normalised(1 + s),
+    "square": lambda s: normalised((1 + s) ** 2),
+    "tanh": lambda s: normalised(1 + torch.tanh(s)),
     "linear": lambda s: s / s.shape[-2],
 }
 
@@ -41,7 +42,7 @@ def dot(a: Tensor, b: Tensor, axis: int) -> Tensor:
 
 
 def attend(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor, activation: str = "softmax") -> Tensor:
-    """Prediction from circuits: ``yhat = sum_h OV^(h) Z act(Z^T KQ^(h) z_q)`` (he2025, the closed form of ``yhat_q``).
+    """Predictions ``(N, B)`` from circuits: ``yhat = sum_h OV^(h) Z act(Z^T KQ^(h) z_q)`` (he2025, the closed form of ``yhat_q``).
 
     K^T Q is folded into the query first and the values are read after folding O V, so keys and values of all tokens are never formed:
     same parameters, same gradients, a fraction of the work. The query is not among the keys, as in the paper's closed form.
@@ -52,9 +53,6 @@ def attend(kq: Tensor, ov: Tensor, context: Tensor, query: Tensor, activation: s
         context: ``(L, D, B)`` tokens.
         query: ``(d, B)`` covariate of the query token, whose response is 0.
         activation: a key of :data:`ACTIVATIONS`.
-
-    Returns:
-        ``(N, B)`` predictions.
     """
     d = query.shape[0]
     # Matrix products here and in circuits(), sums term by term below: the compiler would recompute a fused sum for every key.
@@ -78,29 +76,16 @@ class Attention(Model):
         activation: a key of :data:`ACTIVATIONS`.
         score_scale: ``"none"`` as printed, ``"code"``: scores divided by ``sqrt(d + N)``, as the published code does, or a positive factor: the
             constant C of the other activations.
-        query_among_keys: let the query token ``(x_q, 0)`` be attended to as well, as the printed matrix form with a causal mask reads.
     """
 
     def __init__(
-        self,
-        d: int,
-        n_heads: int,
-        n_tasks: int = 1,
-        activation: str = "softmax",
-        score_scale: str | float = "none",
-        query_among_keys: bool = False,
+        self, d: int, n_heads: int, n_tasks: int = 1, activation: str = "softmax", score_scale: str | float = "none"
     ) -> None:
         super().__init__()
-        assert n_heads >= 1, n_heads
-        assert activation in ACTIVATIONS, activation
-        named = isinstance(score_scale, str)
-        assert score_scale in ("none", "code") or (not named and score_scale > 0), score_scale
         self.width = d + n_tasks  # D
-        self.n_tasks = n_tasks
-        self.activation = activation
+        self.n_tasks, self.activation = n_tasks, activation
         names = {"none": 1.0, "code": 1 / math.sqrt(self.width)}
-        self.scale = names[score_scale] if named else float(score_scale)
-        self.query_among_keys = query_among_keys
+        self.scale = names[score_scale] if isinstance(score_scale, str) else float(score_scale)
         for name, fan_in in zip(MATRICES, (self.width, self.width, self.width, n_heads * self.width), strict=True):
             self._add(name, n_heads, self.width, self.width, fan_in=fan_in)  # O joins H heads of width D
 
@@ -111,16 +96,11 @@ class Attention(Model):
     def in_c(
         self, layout: Layout, batch_size: int, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor
     ) -> Callable[[Tensor, Tensor], None] | None:
-        """``gradients(normals, runs)``: those of the squared error for runs ``(n,)``, int64, on one stream's normals ``(normals, B)``, in C, the closed form of what
-        autograd finds (``attention.c`` derives it). ``None`` where there is none, or no compiler.
-
-        Args:
-            layout: of a prompt's normals.
-            batch_size: prompts a step, B.
-            params, grads: stacks ``name -> (R, H, D, D)``; they and ``losses`` ``(R,)``, onto which losses are added, must stay in place.
-        """
+        """``gradients(normals, runs)``: those of the squared error for runs ``(n,)``, int64, on one stream's normals ``(normals, B)``, in C, the closed form
+        of what autograd finds (``attention.c`` derives it). ``None`` where there is none, or no compiler. The stacks ``params`` and ``grads``,
+        ``name -> (R, H, D, D)``, and ``losses (R,)``, onto which losses are added, must stay in place."""
         n_heads, sizes = self.query.shape[0], (layout.d + layout.n_tasks, layout.n_tasks)
-        ours = type(self) is Attention and not self.query_among_keys and sizes == (self.width, self.n_tasks)
+        ours = type(self) is Attention and sizes == (self.width, self.n_tasks)
         if not ours or batch_size % LANES or n_heads * self.width**2 > LARGEST:
             return None
         compiled = library("attention.c", D=self.width, N=self.n_tasks, ACT=self.activation.upper())
@@ -143,9 +123,6 @@ class Attention(Model):
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Predictions ``(N, B)`` for tokens ``(L, D, B)`` and query covariates ``(d, B)``."""
         circuits = self.circuits()
-        if self.query_among_keys:
-            empty = torch.zeros_like(query[: self.n_tasks])
-            context = torch.cat([context, torch.cat([query, empty])[None]])
         return attend(self.scale * circuits["kq"], circuits["ov"], context, query, self.activation)
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .module import Model
+from .module import Model, affine
 
 #: As in torch.nn.LayerNorm.
 NORM_EPS = 1e-5
@@ -73,7 +73,7 @@ class DeepAttention(Model):
         d = self.d
         asked = torch.cat([query[:d], torch.zeros_like(query[:1])])[None]
         tokens = torch.cat([context[:, : d + 1], asked]).transpose(0, 1)  # (d + 1, T, B)
-        state = self._affine(self.embed, self.embed_bias, tokens)  # (width, T, B)
+        state = affine(self.embed, tokens, self.embed_bias)  # (width, T, B)
         if self.has_sink:
             state = torch.cat([self.sink[:, None, None].expand(-1, 1, state.shape[-1]), state], dim=1)
         masks = self._masks(context, query)
@@ -94,10 +94,6 @@ class DeepAttention(Model):
             state = state + update
         return self.read @ state[:, -1] + self.read_bias[:, None], attention
 
-    def _affine(self, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-        """``weight x + bias`` of ``(D, T, B)``: one matrix product over all tokens of all prompts."""
-        return (weight @ x.flatten(1) + bias[:, None]).unflatten(-1, x.shape[1:])
-
     def _normalised(self, layer: int, state: Tensor) -> Tensor:
         centred = state - state.mean(0, keepdim=True)
         scaled = centred * torch.rsqrt((centred**2).mean(0, keepdim=True) + NORM_EPS)
@@ -107,11 +103,11 @@ class DeepAttention(Model):
         """Output ``(width, T, B)`` and weights ``(H, T, T, B)``: of every token (second axis) to every token (third)."""
         stacked = torch.cat([self.query[layer], self.key[layer], self.value[layer]])
         biases = torch.cat([self.query_bias[layer], self.key_bias[layer], self.value_bias[layer]])
-        q, k, v = self._affine(stacked, biases, inputs).unflatten(0, (3, self.n_heads, -1))  # (H, dh, T, B)
+        q, k, v = affine(stacked, inputs, biases).unflatten(0, (3, self.n_heads, -1))  # (H, dh, T, B)
         scores = torch.einsum("hctb,hcsb->htsb", q, k) / math.sqrt(q.shape[1])
         weights = torch.softmax(scores, dim=2)
         mixed = torch.einsum("htsb,hcsb->hctb", weights, v).flatten(0, 1)  # (width, T, B)
-        return self._affine(self.output[layer], self.output_bias[layer], mixed), weights
+        return affine(self.output[layer], mixed, self.output_bias[layer]), weights
 
     def _attend_query(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The same for the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.
@@ -141,16 +137,13 @@ class DeepAttention(Model):
     # -- what the figures show ----------------------------------------------------------------------------------------
 
     def penalty(self) -> Tensor:
-        """Orthogonality regulariser (SM4/SM5): mean over layers, pairs of heads and {Q, K, V} of ``|W_h W_h'^T|_F^2``, weighted.
-
-        The paper does not define it; this is the usual form.
-        """
+        """Orthogonality regulariser (SM4/SM5), in the usual form, for the paper does not define it: mean over layers, pairs of heads and {Q, K, V} of
+        ``|W_h W_h'^T|_F^2``, weighted."""
         if not self.orthogonality or self.n_heads == 1:
             return self.embed.new_zeros(())
         total = self.embed.new_zeros(())
         for name in ("query", "key", "value"):
-            heads = getattr(self, name).unflatten(1, (self.n_heads, -1)).flatten(0, 1)  # (layers * H, dh, width)
-            heads = heads.unflatten(0, (self.n_layers, self.n_heads))
+            heads = getattr(self, name).unflatten(1, (self.n_heads, -1))  # (layers, H, dh, width)
             for a in range(self.n_heads):
                 for b in range(a):
                     total = total + ((heads[:, a] @ heads[:, b].transpose(-1, -2)) ** 2).sum((-1, -2)).mean()

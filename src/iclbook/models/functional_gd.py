@@ -32,8 +32,7 @@ class FunctionalGD(Model):
         kernel: a key of :data:`iclbook.models.kernels.KERNELS`.
         vector_rate: alpha_k is a vector of length d' (the published code) rather than a number (equation 3).
         gamma: the kernel parameter at the start; it is learned as ``log_gamma``.
-        rate: what alpha_k starts from.
-        random_rate: alpha_k starts from ``rate * N(0, 1)``, as in the published code.
+        rate: what alpha_k starts from; ``W_e`` starts from N(0, 1).
     """
 
     def __init__(
@@ -45,22 +44,13 @@ class FunctionalGD(Model):
         vector_rate: bool = False,
         gamma: float = 0.5,
         rate: float = 1.0,
-        random_rate: bool = False,
     ) -> None:
         super().__init__()
         assert kernel in KERNELS, kernel
         self.kernel, self.n_blocks, self.n_classes, self.width = kernel, n_blocks, n_classes, width
-        self.random_rate = rate if random_rate else None
         self._add("embed", width, n_classes, sd=1.0)
         self._add("rate", n_blocks, width if vector_rate else 1, value=rate)
         self._add("log_gamma", value=math.log(gamma))
-
-    @torch.no_grad()
-    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """``W_e ~ scale * N(0, 1)``; alpha and gamma at their starting values."""
-        super().initialise(generator, scale)
-        if self.random_rate is not None:
-            self.rate.normal_(0.0, self.random_rate, generator=generator)
 
     # -- forward ------------------------------------------------------------------------------------------------------
 
@@ -70,18 +60,15 @@ class FunctionalGD(Model):
             context = self.cache(context, query)
         parts = context.movedim(-1, 0)  # (B, N, 2 or 2 + N)
         between = parts[..., 2:] if self.n_blocks > 1 else None  # symmetric, so rows and columns are alike
-        return self.logits(parts[..., 0], parts[..., 1].long(), between).transpose(0, 1)
+        return (self.descend(parts[..., 0], parts[..., 1].long(), between)[:, -1] @ self.embed).transpose(0, 1)
 
     def cache(self, context: Tensor, query: Tensor) -> Tensor:
         """Relations ``(N, 2, B)`` or ``(N, 2 + N, B)`` of tokens ``(N, d + 1, B)`` and a query ``(d, B)``: what training reads."""
         return cached_relations(KERNELS[self.kernel], context, query, self.n_blocks > 1)
 
-    def logits(self, to_query: Tensor, labels: Tensor, between: Tensor | None = None) -> Tensor:
-        """Logits ``(B, C)`` from relations of the keys to the query ``(B, N)``, labels ``(B, N)``, relations among keys ``(B, N, N)``."""
-        return self.descend(to_query, labels, between)[:, -1] @ self.embed
-
     def descend(self, to_query: Tensor, labels: Tensor, between: Tensor | None = None) -> Tensor:
-        """The query's function after each block, ``(B, K, d')``."""
+        """The query's function after each block, ``(B, K, d')``, from relations of the keys to the query ``(B, N)``, labels ``(B, N)``, relations among keys
+        ``(B, N, N)``."""
         assert self.n_blocks == 1 or between is not None, "several blocks need the relations among keys"
         n, gamma, embed = to_query.shape[-1], self.log_gamma.exp(), self.embed
         factor = key_factor(self.kernel, n)
@@ -121,7 +108,7 @@ class HardErasureGD(FunctionalGD):
     """:class:`FunctionalGD` with the limit ``lambda -> infinity`` of the softmax erasure head (wang2025, section 3.2.2).
 
     That head attends to ``argmax_i x_i^T x_j``, not to j itself, so the slot of j becomes ``E_j - E_{argmax} + E(w | f_j)``. Where every position is its
-    own maximum this is :class:`FunctionalGD`. It equals ``LiteralBlocks(erasure="softmax", lam=1e5)``. Softmax update kernel only, whose cached
+    own maximum this is :class:`FunctionalGD`. It equals ``LiteralBlocks(erasure="softmax")``. Softmax update kernel only, whose cached
     relations are the inner products that the erasure needs.
     """
 

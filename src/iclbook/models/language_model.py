@@ -108,10 +108,10 @@ class LanguageModel(Model):
         """The stream ``(B, T, w)`` before the first block; ``embed (V, w)`` may stand in for the embedding."""
         return F.embedding(tokens, self.embed if embed is None else embed)
 
-    def lens(self, hidden: Tensor, unembed: Tensor | None = None) -> Tensor:
+    def lens(self, hidden: Tensor) -> Tensor:
         """Logits ``(..., V)`` of a stream ``(..., w)`` at any depth: final norm and unembedding (the logit lens)."""
         normed = F.layer_norm(hidden, (self.width,), self.norm, self.norm_bias)
-        return F.linear(normed, self.unembed if unembed is None else unembed)
+        return F.linear(normed, self.unembed)
 
     def trace(self, tokens: Tensor) -> Trace:
         """Streams and attention of prompts ``(B, T)``."""

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from .functional_gd import FunctionalGD
 from .kernels import KERNELS, kernel_values, key_factor, relate
 
-ERASURES = ("softmax", "rbf", "exact", "none")
-
 
 def block_matrix(sizes: tuple[int, ...], entries: dict[tuple[int, int], Tensor]) -> Tensor:
     """A square matrix of blocks; blocks that are not named are zero."""
@@ -69,12 +67,12 @@ class LiteralStep(FunctionalGD):
 class LiteralBlocks(FunctionalGD):
     """Appendix D: blocks of self-attention (two heads) and cross-attention, encoding ``e_i = (x_i, w_{y_i}, E_i, f_i)``.
 
-    Takes tokens only. All positions of all blocks are computed, as the paper and its code do. The erasure head has ``W_K = W_Q = lam (I 0 0 0)``.
+    Takes tokens only. All positions of all blocks are computed, as the paper and its code do. The erasure head has ``W_K = W_Q = lam (I 0 0 0)``, ``lam = 1e5``
+    as in the published code.
 
     Args:
         erasure: attention of the erasure head: ``softmax`` (published code), ``rbf``, ``exact`` (the identity it stands for), or ``none``: no
             erasure at all.
-        lam: lambda of the erasure head (published code: 1e5).
         erase_query: let the query attend to itself in the erasure head, as the last column of equation 36 needs; else its keys are
             ``1..N``, as section 3.2.1 says of the other head.
         query_among_keys: let the query be a key of the update as well, with ``w = 0`` (wrong; for tests).
@@ -82,17 +80,10 @@ class LiteralBlocks(FunctionalGD):
     """
 
     def __init__(
-        self,
-        *args,
-        erasure: str = "softmax",
-        lam: float = 1e5,
-        erase_query: bool = False,
-        query_among_keys: bool = False,
-        **kwargs,
+        self, *args, erasure: str = "softmax", erase_query: bool = False, query_among_keys: bool = False, **kwargs
     ) -> None:
         super().__init__(*args, **kwargs)
-        assert erasure in ERASURES, erasure
-        self.erasure, self.lam = erasure, lam
+        self.erasure, self.lam = erasure, 1e5
         self.erase_query, self.query_among_keys = erase_query, query_among_keys
 
     def matrices(self, d: int, n: int, block: int) -> dict[str, Tensor]:
@@ -102,7 +93,6 @@ class LiteralBlocks(FunctionalGD):
         identity = torch.eye(d).to(self.embed)
         rate = torch.diag(self.rate[block].expand(w)) * key_factor(self.kernel, n)
         first = block_matrix(sizes, {(0, 0): identity})
-        into = {name: [eye.new_zeros(w, w)] * 3 for name in ("f", "E")}
         return {
             "W_Q1": first,
             "W_K1": first,
@@ -113,8 +103,8 @@ class LiteralBlocks(FunctionalGD):
             "W_V2": block_matrix(sizes, {(2, 2): eye}),
             "P2": -torch.eye(d + 3 * w).to(self.embed),  # equation 37's sign
             "W_Qc": block_matrix(sizes, {(3, 3): eye}),
-            "W_Kc": torch.cat([eye.new_zeros(d, w), *into["f"][:2], eye]),
-            "W_Vc": torch.cat([eye.new_zeros(d, w), into["E"][0], eye, into["E"][1]]),
+            "W_Kc": torch.cat([eye.new_zeros(d + 2 * w, w), eye]),
+            "W_Vc": torch.cat([eye.new_zeros(d + w, w), eye, eye.new_zeros(w, w)]),
             "R": torch.cat([eye.new_zeros(w, d + 2 * w), eye], dim=1),
         }
 
@@ -139,15 +129,17 @@ class LiteralBlocks(FunctionalGD):
 
     def erased(self, e: Tensor, m: dict[str, Tensor]) -> Tensor:
         """Output of the erasure head ``(B, D, N + 1)`` (equation 36)."""
-        n = e.shape[-1] - 1
-        keys = e if self.erase_query else e[..., :n]
+        seen = e if self.erase_query else e[..., :-1]
+        queries, keys = (m["W_Q2"] @ e).mT, (m["W_K2"] @ seen).mT
         if self.erasure == "none":
             return torch.zeros_like(e)
         if self.erasure == "exact":
-            weights = torch.eye(n + 1, keys.shape[-1]).to(e)
-        else:
-            weights = erasure_weights(self.erasure, (m["W_Q2"] @ e).mT, (m["W_K2"] @ keys).mT)
-        return (m["W_V2"] @ keys) @ weights.mT
+            weights = torch.eye(queries.shape[1], keys.shape[1]).to(e)
+        elif self.erasure == "softmax":
+            weights = torch.softmax(queries @ keys.mT / math.sqrt(queries.shape[-1]), dim=-1)
+        else:  # differences, not |q|^2 + |k|^2 - 2 q.k: at lambda = 1e5 rounding of the squares would swamp a zero distance
+            weights = torch.exp(-((queries[:, :, None] - keys[:, None]) ** 2).sum(-1) / 2)
+        return (m["W_V2"] @ seen) @ weights.mT
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
@@ -159,11 +151,3 @@ class LiteralBlocks(FunctionalGD):
         for k in range(self.n_blocks):
             stream.append(self.block(stream[-1], query.shape[0], k))
         return stream
-
-
-def erasure_weights(kind: str, queries: Tensor, keys: Tensor) -> Tensor:
-    """Attention of the erasure head, ``(..., T, N)``: softmax of inner products over ``sqrt(D)``, or ``exp(-|q - k|^2 / 2)``."""
-    if kind == "softmax":
-        return torch.softmax(queries @ keys.mT / math.sqrt(queries.shape[-1]), dim=-1)
-    # Differences, not |q|^2 + |k|^2 - 2 q.k: at lambda = 1e5 rounding of the squares would swamp a zero distance.
-    return torch.exp(-((queries[..., :, None, :] - keys[..., None, :, :]) ** 2).sum(-1) / 2)

@@ -32,3 +32,9 @@ class Model(nn.Module):
                 p.normal_(0.0, scale * sd, generator=generator)
             else:
                 p.copy_(torch.as_tensor(value, dtype=p.dtype))
+
+
+def affine(weight: Tensor, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``weight x + bias`` for ``x (D, T, B)``: one matrix product over all tokens of all sequences."""
+    out = (weight @ x.flatten(1)).unflatten(-1, x.shape[1:])
+    return out if bias is None else out + bias[:, None, None]

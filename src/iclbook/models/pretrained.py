@@ -178,11 +178,7 @@ def digest(weights: Mapping[str, Tensor]) -> str:
 
 
 def refuse_pointer(path: Path) -> None:
-    """Refuse a Git LFS pointer in place of a file.
-
-    Raises:
-        UserError: it is one.
-    """
+    """Refuse a Git LFS pointer in place of a file with a UserError."""
     with suppress(OSError), path.open("rb") as file:
         if file.read(len(POINTER)) == POINTER:
             raise UserError(

@@ -39,9 +39,6 @@ class RecallTransformer(Model):
         diagonal: int = 1,
     ) -> None:
         super().__init__()
-        assert diagonal in (1, -1), diagonal
-        assert 1 <= n_heads <= order, (n_heads, order)
-        assert matrix in ("printed", "lemma"), matrix
         assert not a2 or (a1 and diagonal == 1), "A2 replaces what A1's superdiagonal reads"
         self.order, self.n_responses, self.n_heads = order, n_responses, n_heads
         self.a0, self.a1, self.a2, self.a3, self.diagonal = a0, a1, a2, a3, diagonal

@@ -11,15 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu, softplus
 
-from .module import Model
+from .module import Model, affine
 
 NORM_EPS = 1e-6
-
-
-def affine(weight: Tensor, x: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``weight x + bias`` for ``x (D, T, B)``: one matrix product over all tokens of all sequences."""
-    out = (weight @ x.flatten(1)).unflatten(-1, x.shape[1:])
-    return out if bias is None else out + bias[:, None, None]
 
 
 def rms_norm(gain: Tensor, x: Tensor) -> Tensor:
@@ -64,8 +58,8 @@ class SequenceModel(Model):
             self._add("down", n_layers, width, hidden, fan_in=hidden)
 
     def _mix(self, layer: int, x: Tensor) -> Tensor:
-        """What tokens tell each other: ``(width, T, B) -> (width, T, B)``, causal."""
-        raise NotImplementedError
+        """What tokens tell each other: ``(width, T, B) -> (width, T, B)``, causal; nothing here."""
+        return torch.zeros_like(x)
 
     def stream(self, tokens: Tensor) -> list[Tensor]:
         """Residual stream ``(width, T, B)`` before each layer and after the last, for tokens ``(T, D, B)``."""
@@ -124,10 +118,7 @@ class CausalTransformer(SequenceModel):
     """Pre-norm transformer with causal softmax attention (agarwal2025, equations 1 to 6, in every head).
 
     Order enters as a learned slope per head: a score is lowered by ``slope * (i - j)``. Unlike a table of positions it reads sequences of any
-    length.
-
-    Args:
-        n_heads: heads per layer; they divide ``width``.
+    length. Each layer has ``n_heads`` heads, which divide ``width``.
     """
 
     def __init__(self, token_width: int, classes: int, n_heads: int = 4, **sizes: Any) -> None:
@@ -167,13 +158,9 @@ class CausalTransformer(SequenceModel):
         return (cosine.sum((1, 2)) - torch.einsum("hnn->h", cosine)) / (n * (n - 1))
 
     def manifold(self, tokens: Tensor, exact: Tensor) -> dict[str, Tensor]:
-        """Principal components of the values v_j and of what attention makes of them, at the places of prediction, in the last layer.
-
-        Returns:
-            ``pc1_value``, ``pc1_output``: share of the variance along the first component; ``r_value``, ``r_output``: absolute correlation of
-            that component with the entropy of the exact distribution; ``pc_value``, ``pc_output`` ``(2, n)``: first two components at the
-            places that :func:`shown` keeps.
-        """
+        """Principal components of the values v_j and of what attention makes of them, at the places of prediction, in the last layer: ``pc1_value``,
+        ``pc1_output``, share of the variance along the first component; ``r_value``, ``r_output``, absolute correlation of that component with the entropy of the
+        exact distribution; ``pc_value``, ``pc_output`` ``(2, n)``, first two components at the places that :func:`shown` keeps."""
         layer = self.n_layers - 1
         x = rms_norm(self.gain[layer], self.stream(tokens)[layer])
         values = self.heads("value", layer, x)
@@ -192,15 +179,12 @@ class CausalTransformer(SequenceModel):
 
 
 def selective_scan(x: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """``h_t = exp(A Delta_t) h_{t-1} + Delta_t B_t x_t``, ``o_t = C_t h_t`` from ``h_0 = 0`` (equations 49, 50), for every channel.
+    """``h_t = exp(A Delta_t) h_{t-1} + Delta_t B_t x_t``, ``o_t = C_t h_t`` from ``h_0 = 0`` (equations 49, 50), for every channel: ``(W, T, ...)``.
 
     Args:
         x, delta: ``(W, T, ...)`` inputs and step sizes of W channels.
         a: ``(W, N)`` rates of the N states of each channel.
         b, c: ``(N, T, ...)`` input and output projections, shared by the channels.
-
-    Returns:
-        ``(W, T, ...)``.
     """
     rest = (1,) * (x.dim() - 2)
     decay = torch.exp(a.reshape(*a.shape, 1, *rest) * delta[:, None])  # (W, N, T, ...)
@@ -218,10 +202,7 @@ class SelectiveSsm(SequenceModel):
     """Layers of a gated selective scan: ``Delta, B, C`` are linear in the current token, ``Delta`` through a softplus.
 
     As in Mamba, rates are ``A = -exp(rate)`` and the output is gated by a second projection; Mamba's short convolution, which equations 48 to
-    50 do not have, is left out.
-
-    Args:
-        n_states: N, states of each channel.
+    50 do not have, is left out. Each channel has ``n_states`` states, N.
     """
 
     def __init__(self, token_width: int, classes: int, n_states: int = 4, **sizes: Any) -> None:
@@ -247,15 +228,9 @@ class SelectiveSsm(SequenceModel):
 
 
 def lstm_scan(drive: Tensor, recurrent: Tensor) -> dict[str, Tensor]:
-    """``c_t = f_t c_{t-1} + i_t g_t``, ``h_t = o_t tanh(c_t)`` from zero, with gates ``sigma(recurrent h_{t-1} + drive_t)``.
-
-    Args:
-        drive: ``(4W, T, ...)`` what the inputs give to the input gate, forget gate, candidate and output gate, in this order.
-        recurrent: ``(4W, W)``.
-
-    Returns:
-        ``i``, ``f``, ``g``, ``o``, ``c``, ``h``, each ``(W, T, ...)``.
-    """
+    """``c_t = f_t c_{t-1} + i_t g_t``, ``h_t = o_t tanh(c_t)`` from zero, with gates ``sigma(recurrent h_{t-1} + drive_t)``: ``i``, ``f``, ``g``, ``o``, ``c``,
+    ``h``, each ``(W, T, ...)``, from ``drive (4W, T, ...)``, what the inputs give to the input gate, forget gate, candidate and output gate, in this order, and
+    ``recurrent (4W, W)``."""
     width = recurrent.shape[1]
     cell = hidden = torch.zeros_like(drive[:width, 0])  # (W, ...)
     found: dict[str, list[Tensor]] = {name: [] for name in "ifgoch"}
@@ -287,10 +262,7 @@ class Lstm(SequenceModel):
 class PrefixMlp(SequenceModel):
     """The prefix stands in a row of ``length`` places, those to come being zero; a matrix over all places, then residual feed-forward layers.
 
-    Such a network cannot read longer sequences. (One that reads a single token can do no better than the prior: it needs no training.)
-
-    Args:
-        length: tokens of the longest sequence.
+    Such a network cannot read sequences of more than ``length`` tokens. (One that reads a single token can do no better than the prior: it needs no training.)
     """
 
     def __init__(self, token_width: int, classes: int, length: int, **sizes: Any) -> None:
@@ -298,9 +270,6 @@ class PrefixMlp(SequenceModel):
         self.longest = length
         self._add("prefix", self.width, length, token_width, fan_in=length * token_width)
         self._add("start", self.width, length, fan_in=length)
-
-    def _mix(self, layer: int, x: Tensor) -> Tensor:
-        return torch.zeros_like(x)
 
     def stream(self, tokens: Tensor) -> list[Tensor]:
         """As in :class:`SequenceModel`; the embedding adds a matrix over all places so far, summed up along the sequence."""

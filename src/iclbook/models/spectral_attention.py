@@ -40,9 +40,6 @@ class SpectralAttention(Model):
     ) -> None:
         super().__init__()
         assert width % n_heads == 0, (width, n_heads)
-        assert mask in MASKS, mask
-        assert activation in ("softmax", "linear"), activation
-        assert mask == "none" or d % n_heads == 0, (mask, d, n_heads)
         self.d, self.width, self.n_heads = d, width, n_heads
         self.mask, self.activation, self.diversity = mask, activation, diversity
         head = width // n_heads
@@ -115,10 +112,8 @@ class SpectralAttention(Model):
     # -- what the figures show ----------------------------------------------------------------------------------------
 
     def penalty(self) -> Tensor:
-        """Diversity regulariser (section 9.6): mean over pairs of heads of the cosine between the squared norms of their keys' columns.
-
-        It is 1 when all heads attend to the same input dimensions and 0 when no two share one. The paper does not define it.
-        """
+        """Diversity regulariser (section 9.6, which does not define it): mean over pairs of heads of the cosine between the squared norms of their keys'
+        columns, 1 when all heads attend to the same input dimensions and 0 when no two share one."""
         if not self.diversity or self.n_heads == 1:
             return self.embed.new_zeros(())
         strength = (self.keys()[..., : self.d] ** 2).sum(1)  # (H, d)

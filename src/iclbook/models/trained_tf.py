@@ -6,40 +6,35 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .kernels import KERNELS, embedded, kernel_values, key_factor, relate
+from .module import Model
 
 #: Published code: entries of the attention matrices start from this over the number of layers, times N(0, 1).
 CODE_SCALE = 0.002
 
 
-class _Trained(nn.Module):
-    """What both share: embeddings ``W_e`` (which start at random, or at those of ``known``), matrices of a given size, their initialisation."""
+class _Trained(Model):
+    """What both share: embeddings ``W_e``, which start from N(0, 1) or at those of ``known``, and matrices, which start from ``0.002 / layers * N(0, 1)`` (code)
+    or from Glorot and Bengio's uniform (text, appendix F)."""
 
     def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:
         super().__init__()
-        assert kernel in KERNELS, kernel
-        assert init in ("code", "glorot"), init
-        self.kernel, self.init, self.layers = kernel, init, layers
+        self.kernel, self.init, self.layers, self.known = kernel, init, layers, known
         self.n_classes, self.width = n_classes, width
-        self.embed = nn.Parameter(torch.zeros(width, n_classes))
-        self.known = known
+        self._add("embed", width, n_classes, sd=1.0)
 
+    def _matrix(self, name: str, *shape: int) -> None:
+        start = {"sd": CODE_SCALE / self.layers} if self.init == "code" else {"fan_in": (shape[-1] + shape[-2]) / 6}
+        self._add(name, *shape, **start)
+
+    @torch.no_grad()
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """``W_e ~ N(0, 1)`` or as known; matrices ``0.002 / layers * N(0, 1)`` (code) or Glorot and Bengio's uniform (text, appendix F), times
-        ``scale``."""
-        with torch.no_grad():
-            for name, p in self.named_parameters():
-                if name == "embed":
-                    p.normal_(0.0, 1.0, generator=generator)
-                    if self.known is not None:
-                        p.copy_(self.known.embedding)
-                elif self.init == "code":
-                    p.normal_(0.0, CODE_SCALE * scale / self.layers, generator=generator)
-                else:
-                    bound = scale * math.sqrt(6 / (p.shape[-1] + p.shape[-2]))
-                    p.uniform_(-bound, bound, generator=generator)
+        """Draw all parameters, or ``W_e`` as known."""
+        super().initialise(generator, scale)
+        if self.known is not None:
+            self.embed.copy_(self.known.embedding)
 
 
 class TrainedStep(_Trained):
@@ -66,7 +61,7 @@ class TrainedStep(_Trained):
         super().__init__(n_classes, width, kernel, init, 1, known)
         self.d, self.size = d, d + 2 * width
         for name in ("W_Q", "W_K", "W_V", "P"):
-            self.register_parameter(name, nn.Parameter(torch.zeros(self.size, self.size)))
+            self._matrix(name, self.size, self.size)
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
@@ -92,23 +87,16 @@ class TrainedStep(_Trained):
 
     def inert(self) -> dict[str, Tensor]:
         """Masks of the entries whose gradient is zero for every prompt."""
-        seen = self.d + self.width
-        masks = {name: torch.zeros(self.size, self.size, dtype=torch.bool) for name in ("W_Q", "W_K", "W_V", "P")}
-        masks["W_Q"][:, self.d :] = True
-        masks["W_K"][:, seen:] = True
-        masks["W_V"][:, seen:] = True
-        masks["P"][: -self.width] = True
-        return masks
+        seen, column = self.d + self.width, torch.arange(self.size).expand(self.size, -1)
+        from_seen = column >= seen
+        return {"W_Q": column >= self.d, "W_K": from_seen, "W_V": from_seen, "P": self.size - self.width > column.T}
 
 
 class TrainedBlocks(_Trained):
     """K blocks on ``e_i = (x_i, w_{y_i}, E_i, f_i)``: two self-attention heads and one cross-attention head a block, all matrices free.
 
     The first head has the chosen kernel, the second (whose counterpart erases) softmax; keys and values are ``1..N``. Keys and values of the
-    cross-attention are the columns of ``W_e``. In the last block only the query is computed.
-
-    Args:
-        as for :class:`TrainedStep`; ``n_blocks`` is K.
+    cross-attention are the columns of ``W_e``. In the last block only the query is computed. Arguments as for :class:`TrainedStep`; ``n_blocks`` is K.
     """
 
     def __init__(
@@ -118,11 +106,9 @@ class TrainedBlocks(_Trained):
         self.d, self.n_blocks = d, n_blocks
         self.size = size = d + 3 * width
         for name in ("W_Q", "W_K", "W_V", "P"):
-            self.register_parameter(name, nn.Parameter(torch.zeros(n_blocks, 2, size, size)))
-        self.cross_Q = nn.Parameter(torch.zeros(n_blocks, size, size))
-        self.cross_K = nn.Parameter(torch.zeros(n_blocks, size, width))
-        self.cross_V = nn.Parameter(torch.zeros(n_blocks, size, width))
-        self.cross_P = nn.Parameter(torch.zeros(n_blocks, size, size))
+            self._matrix(name, n_blocks, 2, size, size)
+        for name, columns in {"cross_Q": size, "cross_K": width, "cross_V": width, "cross_P": size}.items():
+            self._matrix(name, n_blocks, size, columns)
 
     def forward(self, context: Tensor, query: Tensor) -> Tensor:
         """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""

@@ -50,12 +50,7 @@ def library(source: str, **macros: str | int) -> ctypes.CDLL | None:
         return None
     flags = [NATIVE, *(f"-D{name}={value}" for name, value in macros.items())]
     try:
-        path = compiled(source, flags)
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:  # damaged, or of another machine that shares the folder
-            path.unlink(missing_ok=True)
-            return ctypes.CDLL(str(compiled(source, flags)))
+        return ctypes.CDLL(str(compiled(source, flags)))
     except (OSError, UserError):
         return None
 
@@ -104,11 +99,9 @@ def _version() -> str:
 
 def _processor() -> str:
     """What the processor can do, in the system's words: code for one may not run on another."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        return platform.processor()
+    said = Path("/proc/cpuinfo")
+    lines = said.read_text(encoding="utf-8").splitlines() if said.is_file() else []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
 
 
 @lru_cache
@@ -129,10 +122,8 @@ def can_draw(keys: Tensor) -> bool:
 
 def draw(kind: str, keys: Tensor, steps: Tensor, purpose: int, n: int) -> Tensor:
     """``n`` ``normals`` (float32) or ``words`` (int64) for keys ``(S, 2)`` and steps ``(K,)``, ``(S, K, n)``."""
-    dtype = {"normals": torch.float32, "words": torch.int64}[kind]
-    out = torch.empty((len(keys), len(steps), n), dtype=dtype, device="cpu")
-    whole = (x.to("cpu", torch.int64).contiguous() for x in (keys, steps))
-    fill(kind, out, *whole, purpose)
+    out = torch.empty((len(keys), len(steps), n), dtype={"normals": torch.float32, "words": torch.int64}[kind])
+    fill(kind, out, keys.to(torch.int64).contiguous(), steps.to("cpu", torch.int64).contiguous(), purpose)
     return out
 
 

@@ -29,10 +29,6 @@ class AssociativeRecall:
     order: int = 4
     n_responses: int = 4
 
-    def __post_init__(self) -> None:
-        assert 2 <= self.order <= 7, self
-        assert self.n_responses >= 2, self
-
     @property
     def n_permutations(self) -> int:
         """``order!``, the number of pairs that a sequence shows."""
@@ -59,24 +55,16 @@ class AssociativeRecall:
         return np.arange(self.n_permutations) * (self.order + 1) + self.order
 
     def sequences(self, queries: np.ndarray, responses: np.ndarray) -> np.ndarray:
-        """Sequences of tokens.
+        """Sequences of tokens ``(B, length)``; the answer is ``order + responses[b, queries[b]]``.
 
         Args:
             queries: ``(B,)`` number of the permutation that is asked for.
             responses: ``(B, order!)`` response of every permutation, ``0 .. n_responses - 1``.
-
-        Returns:
-            ``(B, length)`` tokens; the answer is ``order + responses[b, queries[b]]``.
         """
         queries, responses = np.asarray(queries), np.asarray(responses)
-        batch = len(queries)
-        assert responses.shape == (batch, self.n_permutations), self
-        assert ((queries >= 0) & (queries < self.n_permutations)).all(), queries
-        assert ((responses >= 0) & (responses < self.n_responses)).all(), responses
-        pairs = np.empty((batch, self.n_permutations, self.order + 1), dtype=np.int64)
-        pairs[..., :-1] = self.permutations
-        pairs[..., -1] = self.order + responses
-        return np.concatenate([pairs.reshape(batch, -1), self.permutations[queries]], axis=1)
+        shown = np.broadcast_to(self.permutations, (*responses.shape, self.order))
+        pairs = np.concatenate([shown, self.order + responses[..., None]], axis=-1)
+        return np.concatenate([pairs.reshape(len(queries), -1), self.permutations[queries]], axis=1)
 
     def sample(self, batch: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Queries ``(batch,)`` and responses ``(batch, order!)``, uniform and independent."""
@@ -103,8 +91,6 @@ class AssociativeRecall:
 
     def enumerate(self) -> tuple[np.ndarray, np.ndarray]:
         """Every query with every map f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``."""
-        total = self.n_permutations * self.n_responses**self.n_permutations
-        assert total <= 1_000_000, total
         maps = np.array(list(itertools.product(range(self.n_responses), repeat=self.n_permutations)))
         queries = np.repeat(np.arange(self.n_permutations), len(maps))
         return queries, np.tile(maps, (self.n_permutations, 1))
@@ -121,5 +107,4 @@ class AssociativeRecall:
 
     def _left(self, matched: int) -> int:
         """Permutations that share ``matched`` given tokens."""
-        assert 0 <= matched <= self.order, self
         return math.factorial(self.order - matched)

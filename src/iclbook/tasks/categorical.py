@@ -120,10 +120,6 @@ class Anchors(Categorical):
     lam: float = 10.0
     n_anchors: int = 5
 
-    def __post_init__(self) -> None:
-        assert self.inputs in ("uniform", "normal"), self
-        assert 2 <= self.n_anchors <= self.n_classes, self
-
     @property
     def square(self) -> bool:
         """As ``inputs`` says."""

@@ -7,8 +7,6 @@ almost always right, which compares nothing. So a patch of each image is erased,
 
 from __future__ import annotations
 
-import hashlib
-import io
 import math
 import unicodedata
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from typing import NamedTuple
 
 import matplotlib
 import numpy as np
-import scipy
 import torch
 from matplotlib.ft2font import FT2Font
 from scipy.ndimage import gaussian_filter
@@ -27,29 +24,14 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from .. import random
 from ..draw import numpy_rng, torch_rng
-from ..files import reading, write_whole
-from ..project import find_root
 from ..random import CHOOSING, jittered, replica, replica_errors
-from ..sources import source_digest
 
+SLANTED = ("", "-Bold", "-Oblique", "-BoldOblique")
 #: Files of matplotlib's font folder with letters in common (its other fonts hold mathematical pieces only).
 TYPEFACES = (
-    "DejaVuSans",
-    "DejaVuSans-Bold",
-    "DejaVuSans-Oblique",
-    "DejaVuSans-BoldOblique",
-    "DejaVuSansMono",
-    "DejaVuSansMono-Bold",
-    "DejaVuSansMono-Oblique",
-    "DejaVuSansMono-BoldOblique",
-    "DejaVuSerif",
-    "DejaVuSerif-Bold",
-    "DejaVuSerif-Italic",
-    "DejaVuSerif-BoldItalic",
-    "STIXGeneral",
-    "STIXGeneralBol",
-    "STIXGeneralItalic",
-    "STIXGeneralBolIta",
+    *(f"DejaVu{family}{style}" for family in ("Sans", "SansMono") for style in SLANTED),
+    *(f"DejaVuSerif{style}" for style in ("", "-Bold", "-Italic", "-BoldItalic")),
+    *(f"STIXGeneral{style}" for style in ("", "Bol", "Italic", "BolIta")),
 )
 #: Pixels of the longer side of an unjittered glyph, and of the canvas it lies on.
 GLYPH, CANVAS = 32, 44
@@ -102,18 +84,14 @@ class GlyphSet:
     noise: float = 0.15
     seed: int = 2025
 
-    def __post_init__(self) -> None:
-        assert 0 < self.n_train < self.n_classes, self
-        assert 0 < self.typefaces <= len(TYPEFACES), self
-
     def load(self) -> Glyphs:
-        """The set, drawn once and then kept in the project's cache. For a replica (:mod:`iclbook.random`) drawn with rounding errors, which tip
+        """The set, drawn once in a process (seconds). For a replica (:mod:`iclbook.random`) drawn with rounding errors, the same for every replica, which tip
         some pixels to the next whole number.
         """
-        return _load(self) if replica_errors() is None else _moved(self)
+        return _drawn(self, replica_errors() is not None)
 
     def draw(self) -> Glyphs:
-        """The set, drawn now (seconds); a pure function of these numbers and matplotlib's fonts."""
+        """The set, drawn now; a pure function of these numbers and matplotlib's fonts."""
         fonts = {name: FT2Font(str(_font_folder() / f"{name}.ttf")) for name in TYPEFACES}
         holds = [set(fonts[name].get_charmap()) for name in TYPEFACES]
         rng = numpy_rng(self.seed)
@@ -132,11 +110,8 @@ class GlyphSet:
         """Code points ``(n_classes,)`` that enough typefaces hold, no two of which look alike."""
         counts = np.bincount([code for held in holds for code in held])
         # letters, digits, punctuation and symbols; not marks that combine with a neighbour, not spaces, not controls
-        able = [
-            int(c)
-            for c in np.flatnonzero(counts >= max(self.typefaces, 1))
-            if unicodedata.category(chr(c))[0] in "LNPS"
-        ]
+        held = np.flatnonzero(counts >= self.typefaces).tolist()
+        able = [code for code in held if unicodedata.category(chr(code))[0] in "LNPS"]
         drawn = {}
         for code in able:
             first = next(f for f in range(len(TYPEFACES)) if code in holds[f])
@@ -211,45 +186,10 @@ def _font_folder() -> Path:
     return Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 
 
-@lru_cache(maxsize=1)
-def drawn_with() -> str:
-    """Digest of all that decides a drawing beside a set's numbers: this code, the typefaces and the releases that draw and jitter them."""
-    digest = hashlib.sha256(source_digest([__name__]).encode())
-    for name in TYPEFACES:
-        digest.update((_font_folder() / f"{name}.ttf").read_bytes())
-    digest.update(f"{matplotlib.__version__} {np.__version__} {scipy.__version__} {torch.__version__}".encode())
-    return digest.hexdigest()
-
-
-def cache_path(chosen: GlyphSet) -> Path:
-    """Where the drawn set is kept: named after its numbers and what draws it."""
-    digest = hashlib.sha256(f"{chosen!r} {drawn_with()}".encode())
-    return find_root() / ".cache" / "glyphs" / f"{digest.hexdigest()[:16]}.npz"
-
-
-@lru_cache(maxsize=2)
-def _load(chosen: GlyphSet) -> Glyphs:
-    path = cache_path(chosen)
-    if path.exists():
-        hint = "Delete that file; it is drawn again in seconds."
-        with reading(path, hint), np.load(path, allow_pickle=False) as data:
-            return Glyphs(*(data[name] for name in Glyphs._fields))
-    glyphs, buffer = chosen.draw(), io.BytesIO()
-    np.savez_compressed(buffer, **glyphs._asdict())
-    write_whole(path, buffer.getvalue())
-    return glyphs
-
-
-@lru_cache(maxsize=1)
-def _moved(chosen: GlyphSet) -> Glyphs:
-    """The set with rounding errors, the same for every replica."""
-    with replica(0):
+@lru_cache(maxsize=3)
+def _drawn(chosen: GlyphSet, moved: bool) -> Glyphs:
+    with replica(0 if moved else None):
         return chosen.draw()
-
-
-#: How the query's label comes about: at random (the text), or always the last one (a slip in one version of the published code, whose
-#: loader always numbers the query's class last).
-QUERY_LABELS = ("random", "last")
 
 
 @dataclass(frozen=True)
@@ -261,15 +201,13 @@ class FewShot:
 
     Attributes:
         ways, shots: the paper's 5 and 10, N = 50.
-        query_label: one of :data:`QUERY_LABELS`.
+        query_label: ``random`` (the text), or ``last``: always the last one (a slip in one version of the published code, whose loader always numbers the query's
+            class last).
     """
 
     ways: int = 5
     shots: int = 10
     query_label: str = "random"
-
-    def __post_init__(self) -> None:
-        assert self.query_label in QUERY_LABELS, self
 
     @property
     def N(self) -> int:
@@ -278,16 +216,11 @@ class FewShot:
 
     def words(self, n_classes: int, kinds: int) -> int:
         """Random words of one episode: they choose classes, kinds, copies, the order and the query's label."""
-        assert n_classes >= self.ways, self
-        assert kinds >= self.shots + 1, self
         return n_classes + self.ways * (kinds + self.shots + 1) + self.N + 1
 
     def choose(self, words: Tensor, n_classes: int, kinds: int, copies: int = 1) -> tuple[Tensor, Tensor]:
-        """Episodes over images ``(n_classes, kinds, copies)`` from random words ``(self.words(...), B)``; pure.
-
-        Returns:
-            Index of each image, row-major, ``(N + 1, B)``, and its label ``0 .. ways - 1``, ``(N + 1, B)``; the query is last.
-        """
+        """Episodes over images ``(n_classes, kinds, copies)`` from random words ``(self.words(...), B)``: index of each image, row-major, ``(N + 1, B)``, and its
+        label ``0 .. ways - 1``, ``(N + 1, B)``; the query is last. Pure."""
         B, taken = words.shape[-1], self.shots + 1
         sizes = (n_classes, self.ways * kinds, self.ways * taken, self.N, 1)
         for_class, for_kind, for_copy, for_order, for_query = words.split(sizes)

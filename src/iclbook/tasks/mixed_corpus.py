@@ -49,30 +49,22 @@ def law_table(device: str) -> Tensor:
 
 
 def regression_lines(words: Tensor, reserved: bool) -> tuple[Tensor, Tensor]:
-    """Five lines of ``y = a x + b`` with different x, from words ``(11, ...)``.
+    """Five lines of ``y = a x + b`` with different x, x and y ``(5, ...)``, from words ``(11, ...)``: one for the law, ten for the order of the digits x.
 
-    No training document begins as a probe does: where the sum of the first two x is a multiple of 5, documents have them ascending and probes descending.
-
-    Args:
-        words: one for the law, ten for the order of the digits x.
-        reserved: draw a probe, otherwise a document of training.
-
-    Returns:
-        x and y, ``(5, ...)`` each.
+    No training document begins as a probe (``reserved``) does: where the sum of the first two x is a multiple of 5, documents have them ascending and probes
+    descending.
     """
     ab = law_table(str(words.device))[random.below(len(laws()), words[0])]
     a, b = ab[..., 0], ab[..., 1]
     digit = torch.arange(DIGITS, device=words.device).reshape(-1, *[1] * a.dim())
     y = a * digit + b
-    # digits outside of the domain come last in the order; so does, for a probe, whatever cannot follow the first
-    x = torch.where((y >= 0) & (y < DIGITS), words[1:], words[1:] + (1 << 33)).argsort(dim=0, stable=True)
-    x = x[:DOCUMENT_LINES]
-    first, second = x[0], x[1]
+    inside = (y >= 0) & (y < DIGITS)
     if reserved:
-        x = _reserved_first(words[1:], (y >= 0) & (y < DIGITS))
-    else:
-        swap = ((first + second) % 5 == 0) & (first > second)
-        x = torch.cat([torch.where(swap, second, first)[None], torch.where(swap, first, second)[None], x[2:]])
+        x = _reserved_first(words[1:], inside)
+    else:  # digits outside of the domain come last in the order
+        x = torch.where(inside, words[1:], words[1:] + (1 << 33)).argsort(dim=0, stable=True)[:DOCUMENT_LINES]
+        swap = ((x[0] + x[1]) % 5 == 0) & (x[0] > x[1])
+        x = torch.cat([torch.where(swap, x[:2].flip(0), x[:2]), x[2:]])
     return x, a * x + b
 
 
@@ -93,12 +85,8 @@ def _reserved_first(words: Tensor, inside: Tensor) -> Tensor:
 
 @lru_cache(maxsize=4)
 def text_table(device: str = "cpu") -> tuple[Tensor, Tensor]:
-    """The law of the text: what follows two symbols depends on the class of the first (its number modulo 4) and on the second.
-
-    Returns:
-        Successors ``(CLASSES, SYMBOLS, SUCCESSORS)`` as symbols 0 .. 79, more often the first ones (Zipf), and the upper edges of their shares of
-        2**32, the same for all, ``(SUCCESSORS,)``.
-    """
+    """The law of the text: what follows two symbols depends on the class of the first (its number modulo 4) and on the second. Successors ``(CLASSES, SYMBOLS,
+    SUCCESSORS)`` as symbols 0 .. 79, more often the first ones (Zipf), and the upper edges of their shares of 2**32, the same for all, ``(SUCCESSORS,)``."""
     draw = random.words(random.keys([0]), torch.tensor([0]), TABLE, (CLASSES, SYMBOLS, SUCCESSORS))[0, 0]
     # the square of a uniform number prefers low symbols, as words of a language are of unequal frequency
     share = draw >> 16
@@ -123,9 +111,6 @@ class MixedCorpus:
 
     #: No standard normals are needed.
     normals = 0
-
-    def __post_init__(self) -> None:
-        assert self.length >= 2 * LONGEST, self
 
     @property
     def documents(self) -> int:

@@ -89,8 +89,7 @@ class StoredPrompts:
 
     def draw(self, n: int, seed: int) -> tuple[Tensor]:
         """Normals ``(normals, n)`` of the prompts."""
-        source = torch_rng(seed)
-        return (torch.randn(self.task.normals, n, generator=source),)
+        return (torch.randn(self.task.normals, n, generator=torch_rng(seed)),)
 
     def batch(self, parts: tuple[Tensor], normals: Tensor, *words: Tensor) -> Batch:
         """The batch of prompts ``(..., normals, B)``, with dropout rows from words ``(..., self.words, B)`` if there are any; pure."""

@@ -53,10 +53,6 @@ class StickyChain:
     d: int = 20
     noise: float = 1.0
 
-    def __post_init__(self) -> None:
-        assert self.leaving in LEAVING, self
-        assert 0 <= self.stay < 1, self
-
     # -- the chain ----------------------------------------------------------------------------------------------------
 
     def _weights(self) -> list[list[Fraction]]:
@@ -155,11 +151,7 @@ class StickyChain:
 
 @dataclass(frozen=True)
 class RandomTargets:
-    """``x_j ~ N(0, I)`` and ``y_i`` uniform over classes, independent of everything.
-
-    Args:
-        T, d, n: positions, input dimensions, classes.
-    """
+    """``x_j ~ N(0, I)`` in d dimensions and ``y_i`` uniform over n classes, independent of everything, at T positions."""
 
     T: int = 5
     d: int = 3

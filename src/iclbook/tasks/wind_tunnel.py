@@ -21,15 +21,12 @@ def entropy_bits(p: Tensor, axis: int = -2) -> Tensor:
 
 
 def posteriors(transition: Tensor, emission: Tensor, seen: Tensor) -> Tensor:
-    """Bayes filter ``p(s_t | o_1..o_t)`` from a uniform start.
+    """Bayes filter ``p(s_t | o_1..o_t)`` ``(..., K, S, B)`` from a uniform start.
 
     Args:
         transition: ``(..., S, S, B)``, rows ``p(s_{t+1} | s_t)``.
         emission: ``(..., S, O, B)``, rows ``p(o_t | s_t)``.
         seen: ``(..., K, O, B)`` observations, one-hot.
-
-    Returns:
-        ``(..., K, S, B)``.
     """
     prior = torch.full_like(emission[..., 0, :], 1 / emission.shape[-3])  # (..., S, B)
     found = []
@@ -63,20 +60,12 @@ class HmmFiltering:
         symbols: O, observation symbols.
         length: K, observations.
         floor: smallest probability before the last normalisation.
-
-    Attributes:
-        tokens: T, tokens of a sequence.
-        token_width: D, entries of a token.
-        classes: among which a prediction chooses: the S hidden states.
     """
 
     states: int = 3
     symbols: int = 3
     length: int = 12
     floor: float = 0.05
-
-    def __post_init__(self) -> None:
-        assert 0 <= self.floor * max(self.states, self.symbols) < 1, self
 
     @property
     def first(self) -> int:
@@ -87,14 +76,17 @@ class HmmFiltering:
 
     @property
     def tokens(self) -> int:
+        """T, tokens of a sequence."""
         return 2 * self.states + self.length
 
     @property
     def token_width(self) -> int:
+        """D, entries of a token."""
         return max(self.states, self.symbols) + 2 * self.states + self.symbols
 
     @property
     def classes(self) -> int:
+        """Among which a prediction chooses: the S hidden states."""
         return self.states
 
     @property
@@ -166,33 +158,28 @@ class BijectionElimination:
         symbols: V.
         length: K, pairs; at most V if they are distinct.
         distinct: keys without replacement.
-
-    Attributes:
-        tokens: T, tokens of a sequence.
-        token_width: D, entries of a token.
-        classes: among which a prediction chooses: the V symbols.
     """
 
     symbols: int = 8
     length: int = 8
     distinct: bool = True
 
-    def __post_init__(self) -> None:
-        assert not self.distinct or self.length <= self.symbols, self
-
     first = 0
     stride = 2
 
     @property
     def tokens(self) -> int:
-        return 2 * self.length - 1  # the last key has no image after it
+        """T, tokens of a sequence; the last key has no image after it."""
+        return 2 * self.length - 1
 
     @property
     def token_width(self) -> int:
+        """D, entries of a token."""
         return 2 * self.symbols
 
     @property
     def classes(self) -> int:
+        """Among which a prediction chooses: the V symbols."""
         return self.symbols
 
     @property
@@ -229,15 +216,8 @@ class BijectionElimination:
 
 
 def predictive(keys: Tensor, images: Tensor, symbols: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """``p(pi(x_k) = y | x_1 y_1 .. x_k)`` under a uniform bijection: certain for a key that was seen, else uniform over the images not seen.
-
-    Args:
-        keys, images: ``(..., K, B)`` indices.
-        symbols: V.
-
-    Returns:
-        ``(..., K, V, B)``.
-    """
+    """``p(pi(x_k) = y | x_1 y_1 .. x_k)`` ``(..., K, V, B)`` under a uniform bijection of V symbols, from indices ``(..., K, B)`` of keys and images: certain
+    for a key that was seen, else uniform over the images not seen."""
     x = one_hot(keys, symbols).transpose(-1, -2).to(dtype)  # (..., K, V, B)
     y = one_hot(images, symbols).transpose(-1, -2).to(dtype)
     seen = ((y.cumsum(-3) - y) > 0).to(dtype)  # images before the k-th, (..., K, V, B)

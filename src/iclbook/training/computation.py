@@ -15,13 +15,12 @@ import torch
 
 from .. import random, store
 from ..draw import outputs
-from ..errors import UserError
 from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
 from ..workers import progress_bar
-from .replay import FACTOR
+from .replay import FACTOR, apart, share_of, stamp
 
 Arrays = dict[str, np.ndarray]
 
@@ -119,18 +118,10 @@ def _share(computation: Computation, members: Sequence[int], progress: bool) -> 
 def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
     """Make one of the members again (or every one) and, if it agrees, stamp the results as made from today's source; what was made again, as
     :func:`iclbook.training.replay.verify_study` returns it."""
-    about = computation.paper, profile, computation.name
-    results = store.load(*about, computation.describe())
+    results = store.load(computation.paper, profile, computation.name, computation.describe())
     share = deviation(computation, results, every)
-    if not share <= 1:
-        raise UserError(
-            f"{computation.name} made again deviates by {share:.2g} times what rounding explains",
-            "Its code has changed: train with --fresh.",
-        )
     again = "every member" if every else f"1 of {computation.count} members"
-    verified = {"trajectory": f"{again} of every group", "measures": "there are none", "share": float(f"{share:.2g}")}
-    store.update_digest(*about, computation.source(), computation.describe(), **verified)
-    return verified
+    return stamp(computation, profile, results, {"member": share}, f"{again} of every group", "cpu")
 
 
 def deviation(computation: Computation, results: store.Results, every: bool = False) -> float:
@@ -172,8 +163,7 @@ def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.n
     for name, array in again.items():
         other, axes = stored[name], tuple(range(1, array.ndim))
         size = np.nanmax(np.abs(other), axis=axes, keepdims=True, initial=0.0)
-        apart = np.where(np.isnan(array) == np.isnan(other), np.nan_to_num(np.abs(array - other)), np.inf)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(apart == 0, 0.0, apart / (within * size + FACTOR * moved[name]))
+        distance = np.nan_to_num(apart(array, other), nan=np.inf)
+        shares = share_of(distance, within * size + FACTOR * moved[name])
         found.append(shares.max(axis=axes, initial=0.0))
     return np.max(found, axis=0)

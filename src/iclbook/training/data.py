@@ -64,9 +64,6 @@ class FixedSet:
     seed: int = 0
     epochs: bool = False
 
-    def __post_init__(self) -> None:
-        assert self.n >= 1, self
-
     def fixed(self, seeds: Sequence[int]) -> Tensors:
         """The prompts, ``(n, ...)`` each, so that choosing one reads contiguous memory."""
         return _rows(self.prompts, self.n, self.seed, replica_number())
@@ -113,11 +110,3 @@ class FullBatch:
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
         """All of it."""
         return Batch(*fixed)
-
-
-Data = Stream | FixedSet | FullBatch
-
-
-def as_data(data: Any) -> Data:
-    """What says itself what stays fixed and what is drawn, as it is; a task becomes a stream of fresh batches."""
-    return data if hasattr(data, "fixed") else Stream(data)

@@ -17,13 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from .. import native
 from ..errors import UserError
 from ..random import DATA, INIT, generator
 from ..tasks import Batch
-from .data import Data, Stream
-from .groups import Adam, Group, Observation, State, Tensors, squared_error
+from .data import Stream
+from .groups import Adam, Group, State, Tensors, squared_error
 
 
 class _Call(nn.Module):
@@ -46,17 +47,10 @@ class Ensemble:
         steps: of the whole training, which schedules refer to.
         streams: data seeds of all groups of the training, in the order of the batch's leading axis.
         device, dtype: of the parameters.
-        watched: held-out data by observation, filled here: groups that are observed alike share them.
     """
 
     def __init__(
-        self,
-        group: Group,
-        steps: int,
-        streams: Sequence[int],
-        device: torch.device,
-        dtype: torch.dtype,
-        watched: dict[Observation, Any] | None = None,
+        self, group: Group, steps: int, streams: Sequence[int], device: torch.device, dtype: torch.dtype
     ) -> None:
         self.group, self.steps, self.runs = group, steps, group.runs
         self.model = group.build()
@@ -75,10 +69,6 @@ class Ensemble:
             self.rates[name] = torch.tensor(values, dtype=dtype, device=device).reshape(-1, *[1] * (p.dim() - 1))
         self.state: State = group.optimiser.init(self.params)
         self.loss_sum = torch.zeros(len(self.runs), device=device, dtype=dtype)
-        watched = {} if watched is None else watched
-        if group.observe not in watched:
-            watched[group.observe] = placed(group.observe.held_out(), device, dtype)
-        self.held_out = watched[group.observe]
         #: Which stream each run reads, ``(R,)``.
         self.streams_read = torch.tensor([streams.index(run.data_seed) for run in self.runs], device=device)
         # whether run r reads stream r, so that nothing is copied
@@ -134,47 +124,28 @@ class Ensemble:
                 state[part] |= of
         return params, state, first
 
-    def observed(self, params: Tensors, batch: Batch) -> Tensors:
+    def observed(self, params: Tensors, batch: Batch, held_out: Any) -> Tensors:
         """Measurements of all runs, ``name -> (R, ...)``, some of the ``batch`` that they see, and the parameters to keep at every record."""
         observe = self.group.observe
         if hasattr(observe, "of_runs"):
-            found = observe.of_runs(self, params, batch, self.held_out)
+            found = observe.of_runs(self, params, batch, held_out)
         else:
 
             def one_run(p: Tensors) -> Tensors:
                 weights = {f"model.{k}": v for k, v in p.items()}
-                return functional_call(self._observed, weights, (self.held_out,))
+                return functional_call(self._observed, weights, (held_out,))
 
             found = vmap(one_run)(params)
         return found if self.group.keep_at else found | {name: params[name] for name in self.group.keep}
 
     def leaves(self) -> list[Tensor]:
         """Parameters, optimiser state and sum of losses since the last record, each with the runs first."""
-        return leaves([self.params, self.state, self.loss_sum])
-
-    def kept(self) -> Tensors:
-        """The parameters to keep, ``name -> (R, ...)``, in half precision."""
-        return {name: self.params[name].half() for name in self.group.keep}
+        return tree_leaves([self.params, self.state, self.loss_sum])
 
 
 def placed(tree: Any, device: torch.device, dtype: torch.dtype) -> Any:
     """Tensors in tuples and dicts on a device, those of floating point with this dtype."""
-    if isinstance(tree, Tensor):
-        return tree.to(device, dtype) if tree.is_floating_point() else tree.to(device)
-    if isinstance(tree, dict):
-        return {k: placed(v, device, dtype) for k, v in tree.items()}
-    if isinstance(tree, tuple):
-        parts = [placed(v, device, dtype) for v in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return tree
-
-
-def leaves(tree: Any) -> list[Tensor]:
-    """All tensors of nested lists and dicts, in a fixed order."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    items = tree.values() if isinstance(tree, dict) else tree
-    return [leaf for item in items for leaf in leaves(item)]
+    return tree_map_only(Tensor, lambda x: x.to(device, dtype if x.is_floating_point() else None), tree)
 
 
 # -- where and how steps are taken ----------------------------------------------------------------------------------------
@@ -198,33 +169,28 @@ def can_compile(device: torch.device) -> bool:
     return any(shutil.which(c) for c in (os.environ.get("CXX", ""), "g++", "clang++") if c)
 
 
-def _keep_compiled_code_apart() -> None:
-    """A folder of compiled code for every instruction set, unless the caller chose one.
+def compile_method(method: types.MethodType) -> Callable:
+    """torch.compile for a bound method, of a code object of its own.
 
-    Torch's inductor looks up what it compiled by the traced program alone, while the width of the vectors in the code follows ATEN_CPU_CAPABILITY: code
-    found from a process with narrower vectors is compiled with wider ones and writes past the end of its arrays (torch 2.13).
+    Compiled code is cached by code object, and after eight recompilations of one the rest silently runs uncompiled: without the copy,
+    the ninth trainer of a process would be slow.
+
+    Compiled code is kept in a folder for every instruction set, unless the caller chose one: torch's inductor looks it up by the traced program alone, while
+    the width of its vectors follows ATEN_CPU_CAPABILITY. Code found from a process with narrower vectors is compiled with wider ones and writes past the end
+    of its arrays (torch 2.13).
     """
     flags = os.environ.get("TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG", "default")
     name = f"torchinductor_{os.getuid()}_{torch.backends.cpu.get_cpu_capability()}_{flags}".lower()
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(tempfile.gettempdir(), name))
     # What the processor says of itself is believed; otherwise inductor compiles and loads a probe for every instruction set.
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
-
-
-def compile_method(method: types.MethodType) -> Callable:
-    """torch.compile for a bound method, of a code object of its own.
-
-    Compiled code is cached by code object, and after eight recompilations of one the rest silently runs uncompiled: without the copy,
-    the ninth trainer of a process would be slow.
-    """
-    _keep_compiled_code_apart()
     f = method.__func__
     own = types.FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
     return torch.compile(types.MethodType(own, method.__self__), dynamic=False)
 
 
 def steps_in_c(
-    data: Data, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
+    data: Any, ensembles: Sequence[Ensemble], keys: Tensor, batch_size: int, dtype: torch.dtype
 ) -> Callable[[int, Tensor], None] | None:
     """``step(number, t)``: step ``number`` = 1, 2, ... of all runs of all groups, in place; ``t`` is the number as optimisers want it.
 
@@ -275,6 +241,8 @@ def _update(ensemble: Ensemble, grads: Tensors) -> Callable[[Tensor, float], Non
 
     def update(t: Tensor, factor: float) -> None:
         rates = {k: r * factor for k, r in ensemble.rates.items()}
-        torch._foreach_copy_(leaves([params, state]), leaves(optimiser.update(params, grads, state, rates, t)))
+        torch._foreach_copy_(
+            tree_leaves([params, state]), tree_leaves(optimiser.update(params, grads, state, rates, t))
+        )
 
     return update

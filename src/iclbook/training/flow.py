@@ -75,13 +75,11 @@ def gradient_flow(
         UserError: the flow cannot be followed (a gradient that is not finite).
     """
     start = np.asarray(start, dtype=float)
-    assert until > 0, until
-    assert stop_at is None or 0 <= stop_at < len(events), stop_at
 
     def velocity(t: float, flat: Array) -> Array:
         slope = -gradient(flat.reshape(start.shape)).ravel()
         if not np.isfinite(slope).all():  # the integrator would look for a step size for ever
-            raise _lost(t, "the gradient is not finite")
+            raise UserError(f"the gradient of the flow is not finite at t={t:.3g}", "Check the start and the gradient.")
         return slope
 
     def watched(number: int, event: Callable[[Array], float]) -> Callable[[float, Array], float]:
@@ -97,13 +95,11 @@ def gradient_flow(
     with np.errstate(over="ignore", invalid="ignore"):
         solved = solve_ivp(velocity, (0.0, float(until)), start.ravel(), method, at, **options)
     if solved.status < 0 or not np.isfinite(solved.y).all():
-        raise _lost(solved.t[-1] if len(solved.t) else 0, solved.message)
+        raise UserError(
+            f"the flow stopped before t={until:.3g} ({solved.message})", "Check the start and the gradient."
+        )
     states = solved.y.T.reshape(-1, *start.shape)
     return Flow(solved.t, states, tuple(solved.t_events or ()), solved.sol)
-
-
-def _lost(t: float, why: str) -> UserError:
-    return UserError(f"the flow stopped at t={t:.3g} ({why})", "Check the start and the gradient.")
 
 
 #: Tries of a run before it is given up as one that cannot be followed.
@@ -134,9 +130,7 @@ def first_crossings(
     """
     y = np.array(start, dtype=float)
     end = np.broadcast_to(np.asarray(until, dtype=float), (len(y),)).copy()
-    assert y.ndim == 2, y.shape
-    assert (end > 0).all(), until
-    left, t, slope, event = np.arange(len(y)), np.zeros(len(y)), _slope(gradient, y), events(y)
+    left, t, slope, event = np.arange(len(y)), np.zeros(len(y)), -gradient(y), events(y)
     # a hundredth of the way that a run's slope needs to its own size, within bounds set by its end
     step = 0.01 * np.linalg.norm(y, axis=1) / np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
     step = np.clip(step, 1e-6 * end, 1e-2 * end)
@@ -168,19 +162,13 @@ def first_crossings(
     )
 
 
-def _slope(gradient: Callable[[Array], Array], y: Array) -> Array:
-    slope = -gradient(y)
-    assert np.isfinite(slope).all(), "the gradient of a run is not finite"
-    return slope
-
-
 def _try(gradient: Callable, y: Array, slope: Array, h: Array) -> tuple[Array, Array, Array]:
     """One step of every run: new state, its slope, and the error estimate."""
     stages, wide = [slope], h[:, None]
     for row in (*RK45.A[1:], RK45.B):
         move = sum(a * k for a, k in zip(row, stages, strict=False) if a)
         new = y + wide * move
-        stages.append(_slope(gradient, new))
+        stages.append(-gradient(new))
     error = wide * sum(e * k for e, k in zip(RK45.E, stages, strict=True) if e)
     return new, stages[-1], error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -128,9 +128,6 @@ class Cosine:
         return torch.minimum(t / top, self.end + (1 - self.end) * (1 + torch.cos(math.pi * down)) / 2)
 
 
-Schedule = OneCycle | Cosine
-
-
 def squared_error(model: nn.Module, batch: Batch) -> Tensor:
     """Mean over the batch of ``|y_q - yhat|^2`` summed over tasks (he2025, population loss)."""
     return ((model(batch.context, batch.query) - batch.target) ** 2).sum(0).mean()
@@ -171,29 +168,19 @@ class Run:
         return self.seed if self.stream is None else self.stream
 
 
-class Observation(Protocol):
-    """What is measured of a run at the recorded steps; a frozen dataclass, for it is part of the description.
+@dataclass(frozen=True)
+class Observation:
+    """What is measured of a run at the recorded steps: the model's own ``circuits()``, or what a subclass says, a frozen dataclass, for it is part of the
+    description.
 
     One with a method ``of_runs(ensemble, params, seen, held_out)`` is asked for all runs of a group at once instead.
     """
 
     def held_out(self) -> Any:
         """Data to measure on, drawn once: tensors in tuples and dicts, or nothing."""
-        ...
 
     def __call__(self, model: nn.Module, held_out: Any) -> Tensors:
-        """Measurements of one run by name, each of a fixed shape."""
-        ...
-
-
-@dataclass(frozen=True)
-class Circuits:
-    """The model's own observations, its method ``circuits()``; nothing, if it has none."""
-
-    def held_out(self) -> None:
-        """Nothing."""
-
-    def __call__(self, model: nn.Module, held_out: Any) -> Tensors:
+        """Measurements of one run by name, each of a fixed shape; nothing of a model without circuits."""
         return model.circuits() if hasattr(model, "circuits") else {}
 
 
@@ -221,8 +208,8 @@ class Group:
     runs: tuple[Run, ...]
     optimiser: Optimiser = field(default_factory=Adam)
     loss: Callable[[nn.Module, Batch], Tensor] = squared_error
-    schedule: Schedule | None = None
-    observe: Observation = field(default_factory=Circuits)
+    schedule: OneCycle | Cosine | None = None
+    observe: Observation = field(default_factory=Observation)
     keep: tuple[str, ...] = ()
     keep_at: tuple[int, ...] = field(default=(), kw_only=True)
     gradient: Callable[[Tensors, Batch], tuple[Tensors, Tensor]] | None = None

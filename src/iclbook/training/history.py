@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from ..errors import UserError
 from ..files import reading, write_whole
@@ -20,7 +22,7 @@ from .ensemble import Ensemble
 #: Begins the names of kept parameters among the arrays of a group.
 KEPT = "kept "
 #: The first bytes of every checkpoint; the digest of all that follows comes next.
-MAGIC = b"iclbook checkpoint 2\n"
+MAGIC = b"iclbook checkpoint 3\n"
 HINT = "Delete it, or train with --fresh."
 #: Steps from a kept state to the record that it must lead to.
 SEGMENT = 24
@@ -47,35 +49,32 @@ class History:
     kept: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def joined(pieces: Sequence[History]) -> History:
-    """The history of a group from those of its runs, trained in pieces."""
-    first = pieces[0]
-    loss = np.concatenate([piece.loss for piece in pieces], axis=1)
-    circuits = {k: np.concatenate([piece.circuits[k] for piece in pieces], axis=1) for k in first.circuits}
-    kept = {k: np.concatenate([piece.kept[k] for piece in pieces], axis=1) for k in first.kept}
-    return History(first.steps, loss, circuits, kept)
+def joined(pieces: Sequence[History], axis: int) -> History:
+    """The history of a group from pieces: from its records (axis 0), or from its runs, trained apart (axis 1)."""
+
+    def along(*parts: np.ndarray) -> np.ndarray:
+        return np.concatenate(parts, axis)
+
+    loss, circuits = tree_map(along, *((piece.loss, piece.circuits) for piece in pieces))
+    kept = [piece.kept for piece in pieces if piece.kept]
+    steps = pieces[0].steps if axis else along(*(piece.steps for piece in pieces))
+    return History(steps, loss, circuits, tree_map(along, *kept) if kept else {})
 
 
 def pack(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
-    """Histories as ``"group/name"`` arrays."""
+    """Histories as ``"group/name"`` arrays, kept parameters as ``"group/kept name"``."""
     arrays: dict[str, np.ndarray] = {}
     for name, history in histories.items():
         arrays[f"{name}/steps"] = history.steps
-        arrays[f"{name}/loss"] = history.loss.astype(np.float32)
-        arrays.update({f"{name}/{k}": v.astype(np.float32) for k, v in history.circuits.items()})
+        arrays |= {f"{name}/{k}": v.astype(np.float32) for k, v in {"loss": history.loss, **history.circuits}.items()}
+        arrays |= {f"{name}/{KEPT}{k}": v for k, v in history.kept.items()}
     return arrays
 
 
-def pack_kept(histories: Mapping[str, History]) -> dict[str, np.ndarray]:
-    """Kept parameters as ``"group/kept name"`` arrays."""
-    return {f"{name}/{KEPT}{k}": v for name, history in histories.items() for k, v in history.kept.items()}
-
-
-def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> list[int]:
-    """Recorded steps: 0, about ``n_log`` log-spaced ones for the early phase and ``n_linear`` evenly spaced ones, the last included."""
-    log = np.unique(np.geomspace(1, steps, n_log).round().astype(int))
-    linear = np.linspace(0, steps, min(n_linear, steps) + 1).round().astype(int)
-    return sorted({0, *log.tolist(), *linear.tolist()})
+def log_and_linear_steps(steps: int) -> list[int]:
+    """Recorded steps: 0, about 40 log-spaced ones for the early phase and 100 evenly spaced ones, the last included."""
+    both = np.geomspace(1, steps, 40), np.linspace(0, steps, min(100, steps) + 1)
+    return sorted(set(np.concatenate(both).round().astype(int).tolist()))
 
 
 # -- checkpoints: a reader sees the old file or the new one, never half of one, and no bit of it changed ------------------
@@ -84,7 +83,7 @@ def log_and_linear_steps(steps: int, n_log: int = 40, n_linear: int = 100) -> li
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write ``content`` (tensors, numbers, strings, lists, dicts) to ``path`` atomically, behind its SHA-256. A file that cannot be written is a UserError."""
     buffer = io.BytesIO()
-    torch.save(_as(content, np.ndarray, torch.from_numpy), buffer)
+    torch.save(content, buffer)
     body = buffer.getvalue()
     write_whole(path, MAGIC + hashlib.sha256(body).digest() + body)
 
@@ -102,17 +101,8 @@ def load_checkpoint(path: Path, config: str) -> dict[str, Any] | None:
             raise ValueError("its checksum differs")
         content = torch.load(io.BytesIO(body), weights_only=True, map_location="cpu")
         if content["config"] == config:
-            return _as(content, torch.Tensor, lambda x: x.numpy())
+            return content
     raise UserError(f"the checkpoint {path} was made from another configuration", HINT)
-
-
-def _as(tree: Any, kind: type, convert: Any) -> Any:
-    """Arrays of one kind in nested lists and dicts as those of another."""
-    if isinstance(tree, kind):
-        return convert(tree)
-    if isinstance(tree, dict):
-        return {k: _as(v, kind, convert) for k, v in tree.items()}
-    return [_as(v, kind, convert) for v in tree] if isinstance(tree, list) else tree
 
 
 # -- segments in the middle of a training: states of the first run of every group, kept some steps before a record --------
@@ -125,11 +115,11 @@ def segment_ends(record: Sequence[int]) -> list[int]:
     return sorted({able[i] for i in places if i >= 0})
 
 
-def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, np.ndarray]:
+def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, Tensor]:
     """The state at step ``done`` of the first run of every group that is not too large, ``"group/step/part" -> array``."""
     found = {}
     for ensemble in ensembles:
-        parts = [x[:1].cpu().numpy().copy() for x in ensemble.leaves()]
+        parts = [x[:1].cpu().clone() for x in ensemble.leaves()]
         kept = LARGEST // sum(part.nbytes for part in parts)
         if kept and done + SEGMENT in segment_ends(record)[-kept:]:
             found |= {f"{ensemble.group.name}/{done}/{j}": part for j, part in enumerate(parts)}

@@ -56,42 +56,40 @@ def replay(study: Study, results: store.Results, device: str = "cpu") -> float:
 def replay_segments(study: Study, results: store.Results, kept: Arrays, device: str = "cpu") -> tuple[int, float]:
     """Train the segments in the middle of the first run of each group again whose states were kept (:func:`iclbook.training.history.segment_states`): how many
     there are, and the largest deviation as in :func:`replay`."""
-    ends = {(key.split("/")[0], int(key.split("/")[1]) + SEGMENT) for key in kept}
-    places = {(name, end) for name, end in ends if name in study.group_names}
-    worst = 0.0
+    places = {(name, int(step) + SEGMENT) for name, step, _ in (key.split("/") for key in kept)}
+    places = {place for place in places if place[0] in study.group_names}
+    shares = [0.0]
     for end in sorted({end for _, end in places}):
-        groups = tuple(dataclasses.replace(g, runs=g.runs[:1]) for g in study.groups if (g.name, end) in places)
-        stored = {}
-        for g in groups:
-            history = _history(results.group(g.name))
-            row = np.flatnonzero(history.steps == end)
-            circuits = {k: v[row][:, :1] for k, v in history.circuits.items()}
-            stored |= pack({g.name: History(history.steps[row], history.loss[row][:, :1], circuits)})
+        part = study.of_groups([name for name in study.group_names if (name, end) in places])
+        part, there = thinned(part, results, stride=0)
+        at = {name: there[f"{name}/steps"] == end for name in part.group_names}
+        rows = {key: (array, at[key.split("/")[0]]) for key, array in there.arrays.items()}
+        stored = {key: array[row] for key, (array, row) in rows.items() if array.shape[:1] == row.shape}
 
         def train(part: Study, end: int = end) -> Arrays:
             return pack(part.trainer(device, compile=False).train_segment(kept, end))
 
-        share = _worst(dataclasses.replace(study, groups=groups), train, stored, REPLICAS)
-        worst = float(np.max([worst, share]))  # keeps a NaN
-    return len(places), worst
+        shares.append(_worst(part, train, stored, REPLICAS))
+    return len(places), float(np.max(shares))  # keeps a NaN
 
 
 def _worst(study: Study, train: Callable[[Study], Arrays], stored: Mapping[str, np.ndarray], replicas: int) -> float:
     """Largest share of all groups: of what ``train`` gives for them against what is stored."""
     again = train(study)
-    terms = study.batch_size
-    shares = {g.name: _share(g.name, again, stored, {}, terms) for g in study.groups}
-    moved: dict[str, Arrays] = {}
-    # the sensitivity is the largest of all replicas: none is needed beyond agreement
-    for replica in range(replicas):
+    # how far rounding alone carries each array, ``(T, R, 1, ...)``: by the replica that it carries farthest.
+    moved: Arrays = {}
+    shares = {g.name: _share(g.name, again, stored, moved, study.batch_size) for g in study.groups}
+    for replica in range(replicas):  # none is needed beyond agreement
         unsure = tuple(g for g in study.groups if shares[g.name] > 1)
         if not unsure:
             break
         with random.replica(replica):
             other = train(dataclasses.replace(study, groups=unsure))
         for g in unsure:
-            moved[g.name] = sensitivity(g.name, again, other, moved.get(g.name, {}))
-            shares[g.name] = _share(g.name, again, stored, moved[g.name], terms)
+            for key, array in compared(g.name, again).items():
+                farthest = np.maximum.accumulate(_size(apart(other[key], array)), axis=0)
+                moved[key] = np.maximum(moved.get(key, 0.0), farthest)
+            shares[g.name] = _share(g.name, again, stored, moved, study.batch_size)
     return float(np.max(list(shares.values())))  # keeps a NaN
 
 
@@ -101,18 +99,22 @@ def last_step(steps: np.ndarray) -> int:
 
 
 def compared(group: str, arrays: Arrays) -> Arrays:
-    """The arrays of a group that replays compare, ``(T, R, ...)`` each; no loss was taken before the first step."""
-    found = {k: v for k, v in arrays.items() if k.startswith(f"{group}/") and not k.endswith("/steps")}
-    if arrays[f"{group}/steps"][0] == 0:
-        found[f"{group}/loss"] = found[f"{group}/loss"][1:]
-    return found
+    """The arrays of a group that replays compare, ``(T, R, ...)`` each."""
+    others = (f"{group}/steps", f"{group}/{KEPT}")
+    return {k: v for k, v in arrays.items() if k.startswith(f"{group}/") and not k.startswith(others)}
 
 
-def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Distances, 0 where both diverged: code that rounds otherwise comes to infinity, or past it, at the same step."""
+def apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Distances, 0 where both are not finite: code that rounds otherwise comes to infinity, or past it, at the same step."""
     same = (one == other) | ~(np.isfinite(one) | np.isfinite(other))
     with np.errstate(invalid="ignore"):
         return np.where(same, 0.0, np.abs(np.subtract(one, other, dtype=np.float64)))
+
+
+def share_of(distance: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Distances as shares of what is allowed; none is 0 whatever is allowed."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distance == 0, 0.0, distance / allowed)
 
 
 def _size(array: np.ndarray) -> np.ndarray:
@@ -121,29 +123,17 @@ def _size(array: np.ndarray) -> np.ndarray:
     return finite.max(axis=tuple(range(2, array.ndim)), keepdims=True, initial=0.0)
 
 
-def sensitivity(group: str, plain: Arrays, replica: Arrays, before: Arrays) -> Arrays:
-    """How far rounding alone carries each array, ``(T, R, 1, ...)``: by this replica, or by those ``before`` if they went farther."""
-    found, other = {}, compared(group, replica)
-    for key, array in compared(group, plain).items():
-        apart = np.maximum.accumulate(_size(_apart(other[key], array)), axis=0)
-        found[key] = np.maximum(before.get(key, 0.0), apart)
-    return found
-
-
 def _share(group: str, again: Arrays, stored: Mapping[str, np.ndarray], moved: Arrays, terms: int) -> float:
     """Largest deviation of a group as a share of what is allowed; a loss is a sum of ``terms``."""
-    worst, rows = 0.0, len(again[f"{group}/steps"])
-    before = compared(group, {key: stored[key][:rows] for key in again if key.startswith(f"{group}/")})
+    steps, worst = again[f"{group}/steps"], [0.0]
     for key, array in compared(group, again).items():
-        units = np.full((len(array), *[1] * (array.ndim - 1)), terms**0.5 if key == f"{group}/loss" else 1.0)
-        if len(array) == rows and again[f"{group}/steps"][0] == 0:  # a loss begins later
+        before = stored[key][: len(steps)]
+        units = np.full((len(steps), *[1] * (array.ndim - 1)), terms**0.5 if key == f"{group}/loss" else 1.0)
+        if steps[0] == 0:
             units[0] = DRAWN
-        allowed = FACTOR * (moved.get(key, 0.0) + units * UNIT * _size(before[key]))
-        apart = _apart(array, before[key])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(apart == 0, 0.0, apart / allowed)
-        worst = float(np.max([worst, *share.ravel()]))
-    return worst
+        allowed = FACTOR * (moved.get(key, 0.0) + units * UNIT * _size(before))
+        worst += share_of(apart(array, before), allowed).ravel().tolist()
+    return float(np.max(worst))  # keeps a NaN
 
 
 def measured_again(study: Study, results: store.Results) -> float | None:
@@ -161,21 +151,18 @@ def measured_again(study: Study, results: store.Results) -> float | None:
         with random.replica(replica):
             jitter = random.replica_errors()
             moved.append(study.measure(study, {k: _moved(history, jitter) for k, history in stored.items()}))
-    worst = 0.0
+    shares = [0.0]
     for key, array in again.items():
-        apart = _apart(array, results[key]).max()
-        far = max(_apart(m[key], array).max() for m in moved)
+        far = max(apart(m[key], array).max() for m in moved)
         allowed = FACTOR * (far + UNIT * np.nanmax(np.abs(results[key])))
-        worst = float(np.max([worst, 0.0 if apart == 0 else apart / allowed]))
-    return worst
+        shares.append(share_of(apart(array, results[key]).max(), allowed))
+    return float(np.max(shares))
 
 
 def _history(group: Arrays) -> History:
     """Steps, losses and circuits among a group's stored arrays: those with a row for each step and a column for each run."""
-    shape = group["loss"].shape
-    observed = {k: v for k, v in group.items() if k not in ("steps", "loss") and not k.startswith(KEPT)}
-    circuits = {k: v for k, v in observed.items() if v.shape[:2] == shape}
-    return History(group["steps"], group["loss"], circuits)
+    own = {k: v for k, v in group.items() if k not in ("steps", "loss") and not k.startswith(KEPT)}
+    return History(group["steps"], group["loss"], {k: v for k, v in own.items() if v.shape[:2] == group["loss"].shape})
 
 
 def _moved(history: History, jitter: torch.Generator) -> History:
@@ -183,11 +170,12 @@ def _moved(history: History, jitter: torch.Generator) -> History:
     return dataclasses.replace(history, circuits=circuits)
 
 
-def thinned(study: Study, results: store.Results) -> tuple[Study, store.Results]:
-    """One run of every group, another in each, and its part of the results. A run depends on its own seed only, so it replays alone."""
+def thinned(study: Study, results: store.Results, stride: int = 7) -> tuple[Study, store.Results]:
+    """One run of every group, another in each (with ``stride`` 0 the first), and its part of the results. A run depends on its own seed only, so it replays
+    alone."""
     groups, arrays = [], {}
     for i, spec in enumerate(study.groups):
-        run = 7 * i % len(spec.runs)
+        run = stride * i % len(spec.runs)
         groups.append(dataclasses.replace(spec, runs=(spec.runs[run],)))
         for name, array in results.group(spec.name).items():
             by_run = array.ndim > 1 and array.shape[1] == len(spec.runs)
@@ -201,29 +189,33 @@ def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = 
     what rounding explains. Results that are damaged, of another configuration or beyond what rounding explains are a UserError.
     """
     results = store.load(study.paper, profile, study.name, study.describe())
-    made_on = results.provenance["device"]
     chosen = (study, results) if every else thinned(study, results)
     shares = {"replay": replay(*chosen, device)}
     kept = store.load_states(study.paper, profile, study.name)
-    segments, shares["segments"] = replay_segments(study, results, kept, device)
+    segments, shares["segment"] = replay_segments(study, results, kept, device)
     again = measured_again(study, results)
     if again is not None:
-        shares["measures"] = again
+        shares["measure"] = again
+    last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
+    trajectory = f"first {last} of {study.steps} steps of {'every run' if every else 'one run of every group'}"
+    trajectory += f", {segments} segments" if segments else ""
+    return stamp(study, profile, results, shares, trajectory, device)
+
+
+def stamp(
+    study: Any, profile: str, results: store.Results, shares: Mapping[str, float], trajectory: str, device: str
+) -> dict[str, Any]:
+    """Stamp results whose ``shares`` of what rounding explains are all at most 1; what the provenance then keeps under ``verified``."""
     for what, share in shares.items():
         if not share <= 1:
-            verb = "deviates" if what == "replay" else "deviate"
+            made_on = results.provenance["device"]
             raise UserError(
-                f"the {what} of {study.name} {verb} by {share:.2g} times what rounding explains",
-                "The training code has changed: train with --fresh."
+                f"a {what} of {study.name} deviates by {share:.2g} times what rounding explains",
+                "The code has changed: train with --fresh."
                 if made_on == device
                 else f"Other devices round otherwise: verify them where they were made, with --device {made_on}.",
             )
-    last = max(last_step(results[f"{g.name}/steps"]) for g in study.groups)
-    verified = {
-        "trajectory": f"first {last} of {study.steps} steps of {'every run' if every else 'one run of every group'}"
-        + (f", {segments} segments" if segments else ""),
-        "measures": "there are none" if again is None else "taken again of the stored circuits",
-        "share": float(f"{max(shares.values()):.2g}"),
-    }
+    measures = "taken again of the stored circuits" if "measure" in shares else "there are none"
+    verified = {"trajectory": trajectory, "measures": measures, "share": float(f"{max(shares.values()):.2g}")}
     store.update_digest(study.paper, profile, study.name, study.source(), study.describe(), **verified)
     return verified

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,10 +22,8 @@ from ..machines import is_pinned
 from ..project import find_root
 from ..sources import modules_of, source_digest
 from .groups import Group
-from .history import History, joined, pack, pack_kept
+from .history import History, joined, pack
 from .trainer import COMPILE_FROM_STEPS, Trainer
-
-__all__ = ["Group", "Study", "train_study"]
 
 
 @dataclass(frozen=True)
@@ -74,20 +72,11 @@ class Study:
     def group_names(self) -> tuple[str, ...]:
         return tuple(group.name for group in self.groups)
 
-    def trainer(self, device: str = "auto", compile: bool | None = None, **kwargs: Any) -> Trainer:
+    def trainer(self, device: str = "auto", compile: bool | None = None) -> Trainer:
         """A trainer at step 0."""
-        return Trainer(
-            self.data,
-            self.groups,
-            self.steps,
-            self.batch_size,
-            self.record,
-            device,
-            compile,
-            compile_from=self.compile_from,
-            label=f"{self.paper}/{self.name}: ",
-            **{"dtype": getattr(torch, self.dtype)} | kwargs,
-        )
+        sizes, about = (self.steps, self.batch_size, self.record), f"{self.paper}/{self.name}"
+        dtype = getattr(torch, self.dtype)
+        return Trainer(self.data, self.groups, *sizes, device, compile, dtype, about, self.compile_from)
 
     @property
     def may_diverge(self) -> tuple[str, ...]:
@@ -105,24 +94,17 @@ def _nested(value: Any) -> list[type]:
     return [type(value), *(kind for part in inner for kind in _nested(part))]
 
 
-class _Trained(NamedTuple):
-    """A trained study, or a part of one: histories, states kept on the way, and what the provenance says of the process."""
-
-    histories: dict[str, History]
-    states: dict[str, np.ndarray]
-    device: str
-    about: dict[str, Any]
-
-
-def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> _Trained:
-    """Train a study (or a part of one), resuming from ``path``, where that can be reached from this machine."""
+def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> tuple[dict[str, Any], ...]:
+    """Train a study (or a part of one), resuming from ``path``, where that can be reached from this machine: histories, states kept on the way, and what the
+    provenance says of the process."""
     trainer = study.trainer(device)
     # what a checkpoint must have been made from to be resumed
     about = f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
     checkpoint = path if path.parent.is_dir() else None
     histories = trainer.train(checkpoint, progress=progress, about=about, fresh=fresh)
     process = {"compiled": trainer.compiled, "threads": torch.get_num_threads(), "pinned": is_pinned()}
-    return _Trained(histories, trainer.states, trainer.device.type, process)
+    states = {key: state.numpy() for key, state in trainer.states.items()}
+    return histories, states, {"device": trainer.device.type} | process
 
 
 def train_study(
@@ -156,23 +138,22 @@ def train_study(
         beside = store.others(study, profile, missing)
         source = study.source()  # of the code that runs, whatever is edited meanwhile
         start = time.perf_counter()
-        pieces = [dataclasses.replace(study, groups=share) for share in shares]
+        jobs = [(dataclasses.replace(study, groups=share), path) for share, path in zip(shares, paths, strict=True)]
         if executor is None:
-            trained = [_train(todo, paths[0], device, progress, fresh)]
+            trained = [_train(*job, device, progress, fresh) for job in jobs]
         else:
-            tasks = [executor.submit(_train, *pair, device, False, fresh) for pair in zip(pieces, paths, strict=True)]
+            tasks = [executor.submit(_train, *job, device, False, fresh) for job in jobs]
             trained = [task.result() for task in tasks]
-        histories = {
-            g.name: joined([part.histories[g.name] for part in trained if g.name in part.histories])
-            for g in todo.groups
-        }
+        every, kept, abouts = zip(*trained, strict=True)
+        names = [g.name for g in todo.groups]
+        histories = {name: joined([found[name] for found in every if name in found], axis=1) for name in names}
         # of a group in pieces, states are kept of the first
-        states = {key: state for part in reversed(trained) for key, state in part.states.items()}
-        arrays = pack(histories) | pack_kept(histories)
+        states = {key: state for found in reversed(kept) for key, state in found.items()}
+        arrays = pack(histories)
         if study.measure is not None:
             arrays |= study.measure(todo, histories)
-        seconds, extra = time.perf_counter() - start, trained[0].about | {"parts": parts}
-        about = store.provenance(study.describe(), source, seconds, trained[0].device, **extra)
+        seconds = time.perf_counter() - start
+        about = store.provenance(study.describe(), source, seconds, **abouts[0], parts=parts)
         results = store.keep(study, profile, arrays, about, beside, states)
         for path in paths:
             path.unlink(missing_ok=True)

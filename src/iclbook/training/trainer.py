@@ -11,26 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from .. import native, random, store
 from ..errors import UserError
-from ..files import reading
 from ..random import jittered, moved_batch, replica_errors
 from ..tasks import Batch
 from ..workers import deferred_interrupt, progress_bar
-from .data import as_data
-from .ensemble import Ensemble, can_compile, compile_method, leaves, pick_device, placed, steps_in_c
-from .groups import Group, Observation
-from .history import (
-    HINT,
-    SEGMENT,
-    History,
-    load_checkpoint,
-    log_and_linear_steps,
-    save_checkpoint,
-    segment_ends,
-    segment_states,
-)
+from . import history
+from .data import Stream
+from .ensemble import Ensemble, can_compile, compile_method, pick_device, placed, steps_in_c
+from .groups import Group
+from .history import SEGMENT, History
 
 #: Below this many steps torch's compiler costs more than it saves (about 15 s per group on one core, against stepping a single run without).
 COMPILE_FROM_STEPS = 4_000
@@ -51,7 +43,7 @@ class Trainer:
         compile: ``True``, ``False``, or ``None`` for "where it pays and a compiler is there": steps in C for groups that have them
             (:func:`iclbook.training.ensemble.steps_in_c`), whatever their number, and otherwise torch's compiler.
         compile_from: number of steps from which torch's compiler pays, on a GPU no fewer than :data:`COMPILE_ON_GPU_FROM_STEPS`; ``None`` for never.
-        label: begins the message of a run that diverges, such as ``"he2025/seeds: "``.
+        label: names the training where a run diverges, such as ``"he2025/seeds"``.
     """
 
     #: Steps whose data are drawn at once and, on a GPU, captured in one graph. On a CPU one step's numbers stay in cache.
@@ -69,19 +61,17 @@ class Trainer:
         device: str = "auto",
         compile: bool | None = None,
         dtype: torch.dtype = torch.float32,
-        label: str = "",
+        label: str = "the training",
         compile_from: int | None = COMPILE_FROM_STEPS,
     ) -> None:
-        assert steps >= 1 and batch_size >= 1, (steps, batch_size)  # noqa: PT018
-        self.data, self.steps, self.batch_size = as_data(data), steps, batch_size
+        self.data, self.steps, self.batch_size = data if hasattr(data, "fixed") else Stream(data), steps, batch_size
         self.device, self.dtype, self.label = pick_device(device), dtype, label
-        record = log_and_linear_steps(steps) if record is None else record
+        record = history.log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
-        never = {step for g in groups for step in g.keep_at} - set(self.record)
-        assert not never, f"parameters to keep at steps {sorted(never)}, which are not recorded"
-        watched: dict[Observation, Any] = {}
-        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype, watched) for g in groups]
+        self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype) for g in groups]
+        watched = dict.fromkeys(g.observe for g in groups)  # groups that are observed alike share their held-out data
+        self._held_out = {observe: placed(observe.held_out(), self.device, dtype) for observe in watched}
         self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
         self._keys = random.keys(self.streams, self.device)
         self._block = self.CUDA_BLOCK if self.device.type == "cuda" else 1
@@ -91,12 +81,9 @@ class Trainer:
         self._choose(compile, compile_from)
         self.done = 0
         #: States kept on the way, from which segments can be trained again (on a CPU only: a GPU takes steps in blocks, which a stop would cut).
-        self.states: dict[str, np.ndarray] = {}
-        self._starts = {end - SEGMENT for end in segment_ends(self.record)} if self._block == 1 else set()
-        self._about: Any = ""
-        self._losses: list[list[np.ndarray]] = [[] for _ in groups]
-        self._observed: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
-        self._kept: list[list[dict[str, np.ndarray]]] = [[] for _ in groups]
+        self.states: dict[str, Tensor] = {}
+        self._starts = {end - SEGMENT for end in history.segment_ends(self.record)} if self._block == 1 else set()
+        self._records: list[list[History]] = [[] for _ in groups]
 
     def _choose(self, compile: bool | None, compile_from: int | None) -> None:
         """Steps in C, by torch's compiler, or operation by operation."""
@@ -125,8 +112,6 @@ class Trainer:
         """One step's batch of all streams; of a perturbed replica, with rounding errors."""
         if self._jitter is None:
             return self.data.batch(tuple(numbers), fixed)
-        if not numbers:
-            return Batch(*(jittered(part, self._jitter) for part in self.data.batch((), fixed)))
         return Batch(*moved_batch(lambda *moved: self.data.batch(moved, fixed), numbers, self._jitter))
 
     def _step_all(
@@ -150,7 +135,7 @@ class Trainer:
         """One step on the k-th of several steps' numbers; results are copied into the same storage, as a captured graph needs."""
         params, states, rates = ([getattr(e, what) for e in self.ensembles] for what in ("params", "state", "rates"))
         *moved, losses = self._one_step([x[:, k] for x in numbers], self._fixed, params, states, rates, self._t)
-        torch._foreach_copy_(leaves([params, states]), leaves(moved))
+        torch._foreach_copy_(tree_leaves([params, states]), tree_leaves(moved))
         torch._foreach_add_([e.loss_sum for e in self.ensembles], losses)
 
     @torch.no_grad()
@@ -205,82 +190,60 @@ class Trainer:
     @torch.no_grad()
     def _keep(self, steps_since: int) -> None:
         seen = self._seen()
-        for i, ensemble in enumerate(self.ensembles):
-            total = ensemble.loss_sum
+        for ensemble, records in zip(self.ensembles, self._records, strict=True):
+            group, total = ensemble.group, ensemble.loss_sum
             mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
-            self._losses[i].append(mean.cpu().numpy())
+            # of a perturbed replica those of moved parameters: measuring rounds, too
+            held_out = self._held_out[group.observe]
+            found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen), held_out)
+            names = group.keep if self.done in group.keep_at else ()
+            kept = {name: ensemble.params[name].half() for name in names}
+            # what is observed may be the parameters themselves, hence the copy
+            row = tree_map(lambda x: x.cpu().numpy()[None].copy(), (torch.tensor(self.done), mean, found, kept))
+            records.append(History(*row))
             total.zero_()
-            # kept parameters are the parameters themselves, hence the copy; of a perturbed replica those of moved parameters: measuring rounds, too
-            found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen))
-            self._observed[i].append({k: v.cpu().numpy().copy() for k, v in found.items()})
-            if self.done in ensemble.group.keep_at:
-                self._kept[i].append({k: v.cpu().numpy() for k, v in ensemble.kept().items()})
-            if not ensemble.group.may_diverge:
-                self._refuse_what_is_not_finite(ensemble.group, {**self._observed[i][-1], "loss": self._losses[i][-1]})
-
-    def _refuse_what_is_not_finite(self, group: Group, recorded: dict[str, np.ndarray]) -> None:
-        for name, array in recorded.items():
-            bad = ~np.isfinite(array)
-            if bad.any() and (name != "loss" or self.done):
-                run = group.runs[int(np.argwhere(bad)[0][0])]
-                raise UserError(
-                    f"{self.label}{name} of group {group.name}, seed {run.seed} (rate {run.rate:g}), is not finite at step {self.done}",
-                    "Lower the rate, or say may_diverge of that group if diverging is a result.",
-                )
+            if not group.may_diverge:
+                store.check_finite(self.label, history.pack({group.name: records[-1]}))
 
     def history(self) -> dict[str, History]:
         """Records so far, by group name."""
-        steps = np.array([s for s in self.record if s <= self.done])
-        out = {}
-        for i, ensemble in enumerate(self.ensembles):
-            names = self._observed[i][0]
-            circuits = {name: np.stack([c[name] for c in self._observed[i]]) for name in names}
-            kept = {k: np.stack([c[k] for c in self._kept[i]]) for k in ensemble.group.keep if self._kept[i]}
-            out[ensemble.group.name] = History(steps, np.stack(self._losses[i]), circuits, kept)
-        return out
+        return {e.group.name: history.joined(r, axis=0) for e, r in zip(self.ensembles, self._records, strict=True)}
 
-    def parameters(self) -> dict[str, dict[str, np.ndarray]]:
+    def parameters(self) -> dict[str, dict[str, Any]]:
         """Current parameters, by group and name, each ``(R, ...)``."""
         return {e.group.name: {k: v.cpu().numpy().copy() for k, v in e.params.items()} for e in self.ensembles}
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    def _describe(self) -> str:
+    def _describe(self, about: str) -> str:
         """What a checkpoint must have been made from, as JSON."""
         groups = [store.plain(e.group) for e in self.ensembles]
         sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
-        return json.dumps([store.plain(self.data), groups, sizes, self._about])
+        return json.dumps([store.plain(self.data), groups, sizes, about])
 
     def _tensors(self) -> list[Tensor]:
-        each = [[e.params for e in self.ensembles], [e.state for e in self.ensembles]]
-        return leaves([*each, [e.loss_sum for e in self.ensembles], [self._t]])
+        return [*(x for e in self.ensembles for x in e.leaves()), self._t]
 
-    def _save(self, path: Path) -> None:
-        records = {"losses": self._losses, "observed": self._observed, "kept": self._kept}
-        tensors = [x.cpu() for x in self._tensors()]
-        about = {"config": self._describe(), "done": self.done, "tensors": tensors, "states": self.states}
-        save_checkpoint(path, about | records)
+    def _save(self, path: Path, config: str) -> None:
+        content = {"config": config, "done": self.done, "states": self.states}
+        content |= {"tensors": [x.cpu() for x in self._tensors()]}
+        records = [[vars(r) for r in records] for records in self._records]
+        history.save_checkpoint(path, content | {"records": tree_map_only(np.ndarray, torch.from_numpy, records)})
 
-    def _restore(self, path: Path, fresh: bool) -> bool:
+    @torch.no_grad()
+    def _restore(self, path: Path, config: str, fresh: bool) -> None:
         """Go on from a checkpoint, if there is one; with ``fresh`` one that cannot be resumed is deleted."""
         try:
-            content = load_checkpoint(path, self._describe())
-            if content is None:
-                return False
-            with reading(path, HINT), torch.no_grad():
-                pairs = list(zip(self._tensors(), map(torch.from_numpy, content["tensors"]), strict=True))
-                if any(target.shape != value.shape for target, value in pairs):
-                    raise ValueError("other shapes")
-                self._losses, self._observed = content["losses"], content["observed"]
-                self._kept, self.states, self.done = (content[k] for k in ("kept", "states", "done"))
-                for target, value in pairs:
-                    target.copy_(value)
+            content = history.load_checkpoint(path, config)
         except UserError:
             if not fresh:
                 raise
-            path.unlink(missing_ok=True)
-            return False
-        return True
+            return path.unlink(missing_ok=True)
+        if content is not None:
+            torch._foreach_copy_(self._tensors(), content["tensors"])
+            found = tree_map_only(Tensor, Tensor.numpy, content["records"])
+            self._records = [[History(**r) for r in records] for records in found]
+            self.states, self.done = content["states"], content["done"]
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -302,9 +265,10 @@ class Trainer:
         Raises:
             UserError: damaged or foreign checkpoint, unwritable folder, or a recorded number that is not finite.
         """
-        self._about = about
-        resumed = checkpoint is not None and self._restore(checkpoint, fresh)
-        if not resumed and not self._losses[0]:
+        config = "" if checkpoint is None else self._describe(about)
+        if checkpoint is not None:
+            self._restore(checkpoint, config, fresh)
+        if not self.done and not self._records[0]:
             self._keep(0)
         end = self.steps if until is None else min(until, self.steps)
         due = [s for s in self.record if s > self.done]
@@ -312,7 +276,7 @@ class Trainer:
         with deferred_interrupt() as interrupted, progress_bar(progress, self.steps, self.done) as update:
             while self.done < end:
                 if self.done in self._starts:
-                    self.states |= segment_states(self.ensembles, self.record, self.done)
+                    self.states |= history.segment_states(self.ensembles, self.record, self.done)
                 stops = [s for s in (due[0], *self._starts, end) if s > self.done]
                 n = min(self._block, min(stops) - self.done)
                 self._run(n)
@@ -322,15 +286,15 @@ class Trainer:
                     last = due.pop(0)
                 stop = interrupted.is_set()
                 if checkpoint is not None and (stop or time.monotonic() - saved > every_s):
-                    self._save(checkpoint)
+                    self._save(checkpoint, config)
                     saved = time.monotonic()
                 if stop:
                     raise KeyboardInterrupt
         if checkpoint is not None and self.done < self.steps:
-            self._save(checkpoint)
+            self._save(checkpoint, config)
         return self.history()
 
-    def train_segment(self, states: dict[str, np.ndarray], end: int) -> dict[str, History]:
+    def train_segment(self, states: dict[str, Any], end: int) -> dict[str, History]:
         """Train a new trainer of the first run of each group from kept states to the record at step ``end``: the record there alone."""
         self.done = end - SEGMENT
         with torch.no_grad():
@@ -338,12 +302,4 @@ class Trainer:
                 for j, target in enumerate(e.leaves()):
                     target.copy_(torch.from_numpy(states[f"{e.group.name}/{self.done}/{j}"]))
             self._t.fill_(self.done)
-        before = max(step for step in self.record if step <= self.done)
-        while self.done < end:
-            self._run(min(self._block, end - self.done))
-        self._keep(end - before)
-        found = zip(self.ensembles, self._losses, self._observed, strict=True)
-        return {
-            e.group.name: History(np.array([end]), np.stack(losses), {k: v[None] for k, v in seen[-1].items()})
-            for e, losses, seen in found
-        }
+        return self.train(progress=False, until=end)

@@ -12,9 +12,9 @@ from ...models import Attention, ReducedAttention, attend
 from ...project import check_profile
 from ...random import generator
 from ...tasks import LinearRegression, MultiTaskRegression
-from ...training import Adam, History, Momentum, Run
+from ...training import Adam, History, Run
 from ...training.computation import Computation
-from ...training.groups import AdamW, Cosine
+from ...training.groups import AdamW, Cosine, Momentum
 from ...training.study import Group, Study
 from . import dynamics
 

@@ -19,7 +19,8 @@ from ...models import Attention
 from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
-from ...training import Group, History, Run, Trainer, log_and_linear_steps
+from ...training import Group, History, Run, Trainer
+from ...training.history import log_and_linear_steps
 from . import predictors, true_loss
 from .figure_2_1 import paper_limits
 from .loss import manifold_mu

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models.deep_attention import DeepAttention
-from ...models.spectral_attention import SpectralAttention
+from ...models.spectral_attention import MASKS, SpectralAttention
 from ...project import check_profile
 from ...random import generator
 from ...tasks import Batch
@@ -158,7 +158,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 _study = partial(Study, "nagy2026", compile_from=1000)  # steps from which compiling pays, with many runs a group
-_MASKS = ("none", "spectral", "random", "redundant")
 
 
 def _runs(seeds: int, rates: Sequence[float], first: int = 0) -> tuple[Run, ...]:
@@ -190,12 +189,12 @@ def masks(
     watched, d = InBlocks(task, blocks, size), {"d": task.d}
     groups = [
         _group(f"{mask}-{name}", SpectralAttention, d | {"mask": mask} | kind, runs, watched, optimiser=optimiser)
-        for mask in _MASKS
+        for mask in MASKS
         for name, kind, runs, optimiser in _settings(seeds, adam, sgd)
     ]
     first, count = more
     further = [
-        _group(mask, SpectralAttention, d | {"mask": mask}, _runs(count, (1e-3,), first), watched) for mask in _MASKS
+        _group(mask, SpectralAttention, d | {"mask": mask}, _runs(count, (1e-3,), first), watched) for mask in MASKS
     ]
     return [_study("masks", task, groups, steps, 64, (24,)), _study("masks_more", task, further, steps, 64, (24,))]
 
