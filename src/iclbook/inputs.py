@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 
 import jupytext
@@ -94,7 +92,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
-    library, imported = _library(_imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY))
+    library, imported = _library(source)
     papers = imported.union(ledger.parent.name for ledger in ledgers)
     folders = [outputs(root) / "results" / paper / profile for paper in papers] if profile == "paper" else []
     # what a killed training left is no result
@@ -132,28 +130,14 @@ def _halves(name: str, root: Path) -> dict[str, str]:
     return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
 
 
-def _imported(source: Path) -> tuple[str, ...]:
-    """What a notebook imports from this package: modules, and what may be a module in one."""
+def _library(source: Path) -> tuple[str, set[str]]:
+    """Digest of the code that a notebook's imports reach, and the papers that are among it: ``crossing`` draws the models of others."""
     try:
-        tree = ast.parse(_read(source))
-    except (SyntaxError, ValueError, RecursionError):  # it will not run either; until then everything counts
-        return ()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
-
-
-@cache  # following imports takes a second, reading every file a few milliseconds
-def _library(roots: tuple[str, ...], checkout: str) -> tuple[str, frozenset[str]]:
-    """Digest of the code that ``roots`` reach (of every file, ``checkout``, where there are none), and the papers that are among it: ``crossing`` draws the
-    models of others."""
-    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)]
-    papers = frozenset(part[1] for part in parts if part[0] == "papers" and len(part) > 2)
-    return source_digest(roots) if roots else checkout, papers
+        parts = [path.relative_to(LIBRARY).parts for path in reached([source], LIBRARY)]
+        papers = {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
+        return source_digest([source], LIBRARY), papers
+    except (SyntaxError, ValueError, RecursionError):  # it will not run either
+        return "unreadable", set()
 
 
 def _reference(name: str, profile: str, root: Path) -> str:
