@@ -48,5 +48,5 @@ def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[R
     if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
         other = (LivePanel if headless else StaticPanel)(frame, sliders, **options)
         for each in (panel, other):
-            exercise(each, ends=isinstance(each, LivePanel))
+            exercise(each)
     display(panel, metadata={SLIDERS: panel.about | {"origin": origin(of)}} if headless else None)

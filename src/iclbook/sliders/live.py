@@ -62,3 +62,14 @@ class LivePanel(Panel):
 
     def visible(self) -> bytes:
         return png_of(self.picture)
+
+    def positions(self, control: w.Widget) -> tuple[Any, ...]:
+        """The ends and the start: every position is drawn anew."""
+        if hasattr(control, "options"):
+            return 0, control.index, len(control.options) - 1
+        low, high = control.min, control.max
+        return (
+            (10.0**low, control.value, 10.0**high)
+            if isinstance(control, w.FloatLogSlider)
+            else (low, control.value, high)
+        )

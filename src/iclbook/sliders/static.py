@@ -6,6 +6,7 @@ outer Stack holds one inner Stack for each value of the first slider, and the se
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -53,7 +54,7 @@ class StaticPanel(Panel):
             "sliders": [{"label": slider.label, "labels": list(slider.labels)} for slider in self.sliders],
             "start": list(self.indices()),
             "frames": {",".join(map(str, place)): frame.sha256 for place, (frame, _) in drawn.items()},
-            "description": self.description or "",
+            "description": self.description,
             **self._numbers({place: frame for place, (frame, _) in drawn.items()}),
         }
         return [self.stack]
@@ -85,17 +86,19 @@ class StaticPanel(Panel):
         """Where the sliders stand."""
         return tuple(control.index for control in self.controls)
 
+    def positions(self, control: w.Widget) -> range:
+        return range(len(control.options))
+
     def follow(self) -> None:
-        """Apply the links as the front end would."""
         for link in self.links:
             (source, trait), (target, target_trait) = link.source, link.target
             setattr(target, target_trait, getattr(source, trait))
+        place = ",".join(map(str, self.indices()))
+        if hashlib.sha256(self.visible()).hexdigest() != self.about["frames"][place]:
+            raise RuntimeError(f"{self!r} shows the wrong frame with its sliders at {place}")
 
     def visible(self) -> bytes:
         shown = self.stack
         while isinstance(shown, w.Stack):
             shown = shown.children[shown.selected_index]
         return png_of(shown)
-
-    def is_right(self, sha: str) -> bool:
-        return sha == self.about["frames"][",".join(map(str, self.indices()))]
