@@ -87,7 +87,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """sha256 of everything that can change the executed copy of a chapter.
 
     ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
-    its imports reach. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
+    its imports reach. ``style``: the look of figures. ``ledger``: its claims. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
     only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
     """
     root = root or find_root()
@@ -100,6 +100,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     return {
         **_halves(name, root),
         "library": library,
+        "style": digest(LIBRARY.rglob("*.mplstyle"), LIBRARY),
         "ledger": digest(ledgers, root),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),

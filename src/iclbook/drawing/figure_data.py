@@ -54,11 +54,10 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
         return ""
     columns = [*before, *(name for name in COLUMNS if any(row.get(name, "") != "" for row in found))]
     written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(columns)
+    writer = csv.DictWriter(written, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for row in found:
-        values = [row.get(name, "") for name in columns]
-        writer.writerow([f"{v:.7g}" if isinstance(v, float | np.floating) else v for v in values])
+        writer.writerow({k: f"{v:.7g}" if isinstance(v, float | np.floating) else v for k, v in row.items()})
     return written.getvalue()
 
 
@@ -105,7 +104,8 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
         elif isinstance(artist, AxesImage):
             yield from _image(artist, legend)
         elif isinstance(artist, Annotation) and artist.arrow_patch is not None and artist.anncoords == "data":
-            yield _arrow(artist.get_text(), artist.xyann, artist.xy)
+            ends = dict(zip(("x", "y", "to x", "to y"), (*artist.xyann, *artist.xy), strict=True))
+            yield {"series": artist.get_text(), "kind": "arrow"} | ends
 
 
 class _Series:
@@ -178,12 +178,9 @@ def _error_bars(container: ErrorbarContainer, legend: _Series) -> Iterator[Row]:
     line, _, sticks = container
     colour = line.get_color() if line is not None else sticks[0].get_color()
     series = legend.of(container, colour)
-    for stick in sticks:
-        for (x0, y0), (x1, y1) in stick.get_segments():
-            upright = x0 == x1
-            ends = sorted((y0, y1) if upright else (x0, x1))
-            place = {"x": x0} if upright else {"y": y0}
-            yield {"series": series, "kind": "error bar", **place, "low": ends[0], "high": ends[1]}
+    for (x0, y0), (x1, y1) in (segment for stick in sticks for segment in stick.get_segments()):
+        place, ends = ({"x": x0}, (y0, y1)) if x0 == x1 else ({"y": y0}, (x0, x1))
+        yield {"series": series, "kind": "error bar", **place, "low": min(ends), "high": max(ends)}
     if line is not None:
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True):
             yield {"series": series, "kind": "points", "x": float(x), "y": float(y)}
@@ -210,10 +207,9 @@ def _band(band: PolyCollection, legend: _Series) -> Iterator[Row]:
     """The lower and the upper edge of a band at each place, which a filled curve has along x."""
     series = legend.of(band)
     edges: dict[float, list[float]] = {}
-    for path in band.get_paths():
-        for x, y in path.vertices:
-            if np.isfinite(y):
-                edges.setdefault(float(x), []).append(float(y))
+    for x, y in (vertex for path in band.get_paths() for vertex in path.vertices):
+        if np.isfinite(y):
+            edges.setdefault(float(x), []).append(float(y))
     every = -(-len(edges) // POINTS) if edges else 1
     kind = "band" + (f", every {every}th point" if every > 1 else "")
     for x in sorted(edges)[::every]:
@@ -231,10 +227,6 @@ def _image(image: AxesImage, legend: _Series) -> Iterator[Row]:
     ys = top + ys * (bottom - top) / rows if image.origin == "upper" else bottom + ys * (top - bottom) / rows
     for (i, j), value in np.ndenumerate(np.ma.filled(np.ma.asarray(values).astype(float), np.nan)):
         yield {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
-
-
-def _arrow(text: str, start: tuple[float, float], end: tuple[float, float]) -> Row:
-    return {"series": text, "kind": "arrow", "x": start[0], "y": start[1], "to x": end[0], "to y": end[1]}
 
 
 # -- tables of text: HTML that scrolls in its own box, and plain text where there is no page -----------------------------

@@ -14,7 +14,8 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
-from itertools import combinations
+from itertools import combinations, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -147,13 +148,11 @@ def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Whole numbers in few words: ``0-4, 7``."""
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][-1] + 1:
-            found[-1] = [found[-1][0], number]
-        else:
-            found.append([number])
-    return ", ".join("-".join(map(str, ends)) for ends in found)
+    # of neighbours, number and place differ alike
+    found = [
+        [*map(itemgetter(1), run)] for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
+    ]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in found)
 
 
 @cache
