@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import multiprocessing
 import os
 import sys
@@ -66,7 +64,7 @@ def run_notebook(
     write_whole(failed, b"")  # a folder that cannot be written is refused before minutes of running
     failed.unlink()
     try:
-        executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)
+        executed = _execute(name, notebook, root, {"profile": profile, "device": device}, limit, current, environment)
         _finish(executed, inputs, profile, device)
         write_copy(target, executed)
     except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
@@ -92,8 +90,8 @@ if get_ipython().exit_now:
 
 
 def _execute(
+    name: str,
     notebook: nbformat.NotebookNode,
-    failed: Path,
     root: Path,
     parameters: dict[str, str],
     limit: int,
@@ -107,8 +105,7 @@ def _execute(
     with tempfile.TemporaryDirectory(prefix="iclbook-", dir=short, ignore_cleanup_errors=True) as sockets:
         executed = papermill.execute_notebook(
             notebook,
-            str(failed),
-            request_save_on_cell_execute=False,  # with frames of sliders in it, writing takes as long as some cells
+            None,
             parameters=parameters,
             kernel_name="python3",
             kernel_manager_class=_headless_kernel(kernel_environment(root, environment), sockets),
@@ -117,7 +114,7 @@ def _execute(
             on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
             execution_timeout=limit,
             progress_bar={
-                "desc": f"{failed.name.removesuffix('.failed.ipynb')} ({parameters['profile']})",
+                "desc": f"{name} ({parameters['profile']})",
                 "mininterval": 0.1 if sys.stderr.isatty() else 5,
             },
         )
@@ -158,9 +155,6 @@ def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: st
             cell.metadata["tags"].append("remove-cell")
     made_on = {"versions": versions(), "machine": this_machine()}
     notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
-    # Paths of this machine are of no use to a reader.
-    for key in ("input_path", "output_path"):
-        notebook.metadata.get("papermill", {}).pop(key, None)
 
 
 def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:
@@ -247,14 +241,15 @@ def run_notebooks(
 
     A chapter that fails does not stop the others. An interrupt ends every running kernel, whose chapter then leaves nothing behind.
     """
-    ordered, several = longest_first(names, profile, root), min(jobs or usable_cores(), len(names))
+    several = min(jobs or usable_cores(), len(names))
     run = partial(_timed, profile=profile, device=device, root=root, environment=environment)
     if several < 2:
-        yield from map(run, ordered)
+        yield from map(run, names)
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(several, spawn, initializer=die_with, initargs=(os.getpid(),)) as pool:
-        futures = {pool.submit(run, name): name for name in ordered}
+        # from the end of the book, whose chapters take longest: one that began last would leave the other cores idle
+        futures = {pool.submit(run, name): name for name in reversed(names)}
         try:
             for future in as_completed(futures):
                 try:
@@ -277,17 +272,3 @@ def _timed(name: str, **how: Any) -> tuple[str, Path | UserError, float]:
         return name, run_notebook(name, **how), perf_counter() - began
     except UserError as problem:
         return name, problem, perf_counter() - began
-
-
-def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:
-    """Chapters by the seconds that they took last: a long one that began last would leave the other cores idle. Those that never ran come first, from
-    the end of the book."""
-
-    def seconds(name: str) -> float:
-        try:
-            copy = json.loads(executed_path(name, profile, root).read_text(encoding="utf-8"))
-            return float(copy["metadata"]["papermill"]["duration"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return math.inf
-
-    return sorted(names, key=lambda name: (seconds(name), names.index(name)), reverse=True)

@@ -17,7 +17,7 @@ from .draw import outputs
 from .errors import UserError
 from .files import write_whole
 from .project import check_profile, find_root, ledger_paths
-from .reference_values import redrawn_paths, reference_path
+from .reference_values import Reference, load_reference
 from .sources import reached, source_digest
 
 #: The library that the notebook's kernel imports: this one.
@@ -143,14 +143,11 @@ def _library(source: Path) -> tuple[str, set[str]]:
 
 def _reference(name: str, profile: str, root: Path) -> str:
     """Digest of what verdicts need beside values: those of the reference with their spreads, whose verdicts change no page, and the verdicts of other draws."""
-    reference = reference_path(name, profile, root, draw=0)
     try:
-        body = json.loads(_read(reference)) if reference.is_file() else {}
-        parts = [body.get(part, {}) for part in ("records", "spread")]
-        others = (json.loads(_read(other)) for other in redrawn_paths(name, profile, root))
-        parts += [[other["verdicts"], other.get("rules", {})] for other in others]
-    except (ValueError, AttributeError, LookupError, RecursionError):
+        found = load_reference(name, profile, root) or Reference({})
+    except UserError:
         return "unreadable"
+    parts = found.records, found.spread, found.redrawn
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
