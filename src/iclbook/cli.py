@@ -384,8 +384,7 @@ def _report_unforeseen(problem: Exception) -> int:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):  # or Python complains of it again at exit
         _drop_output()
-    text = one_line(problem)
-    text = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    text = f"{type(problem).__name__}: {one_line(problem)}".removesuffix(": ")
     hint = "This was not foreseen; set ICLBOOK_TRACEBACK=1 and repeat the command to see where."
     return _report(f"{text[:300]}. {hint}")
 

@@ -65,7 +65,11 @@ def run_notebook(
     failed.unlink()
     try:
         executed = _execute(name, notebook, root, {"profile": profile, "device": device}, limit, current, environment)
-        _finish(executed, inputs, profile, device)
+        for cell in executed.cells:
+            if "injected-parameters" in cell.metadata.get("tags", []):  # papermill put it in
+                cell.metadata["tags"].append("remove-cell")
+        made_on = {"versions": versions(), "machine": this_machine()}
+        executed.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
         write_copy(target, executed)
     except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
         mend = "Run it again."
@@ -139,22 +143,11 @@ def first_line(source: str) -> str:
 
 
 def _timeout() -> int:
-    """Whole seconds, at least one, that a cell may take."""
+    """Seconds that a cell may take."""
     text = os.environ.get("ICLBOOK_CELL_TIMEOUT", "1800")
-    try:
-        return max(1, round(float(text)))
-    except (ValueError, OverflowError):
-        what = f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds"
-        raise UserError(what, "Set it to one, or unset it.") from None
-
-
-def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: str, device: str) -> None:
-    """Mark what the copy was made from and hide the cell that papermill put in."""
-    for cell in notebook.cells:
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            cell.metadata["tags"].append("remove-cell")
-    made_on = {"versions": versions(), "machine": this_machine()}
-    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
+    if not text.isdecimal():
+        raise UserError(f"ICLBOOK_CELL_TIMEOUT={text} is no whole number of seconds", "Set it to one, or unset it.")
+    return int(text)
 
 
 def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:

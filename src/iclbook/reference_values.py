@@ -96,9 +96,9 @@ def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
     path = reference_path(chapter, profile, root, draw=0)
     if not path.is_file():
         return None
-    others = [] if draw_of_this_process() else redrawn_paths(chapter, profile, root)
+    others = [] if draw_of_this_process() else sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
     redrawn: dict[str, tuple[tuple[str, str], ...]] = {}
-    for other in (read_reference(path, root) for path in others):
+    for other in (read_reference(other, root) for other in others):
         for name, word in other.verdicts.items():
             redrawn[name] = (*redrawn.get(name, ()), (word, other.rules.get(name, "")))
     return replace(read_reference(path, root), redrawn=redrawn)
@@ -109,11 +109,6 @@ def reference_path(chapter: str, profile: str, root: Path, draw: int | None = No
     draw = draw_of_this_process() if draw is None else draw
     folder = root / "references" / "replication" / str(draw) if draw else root / "references"
     return folder / profile / f"{chapter}.json"
-
-
-def redrawn_paths(chapter: str, profile: str, root: Path) -> list[Path]:
-    """The references of a chapter at other draws."""
-    return sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
 
 
 def tolerance(value: Value, spread: Spread) -> Spread:

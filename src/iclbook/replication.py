@@ -122,17 +122,14 @@ class Replica:
         """
         found = {}
         for key in self.first.records:
-            if f"{key}_se" not in self.first.records:
+            draws, names = (self.first.records, self.second.records), (key, f"{key}_se")
+            four = [np.atleast_1d(values.get(name, np.nan)) for name in names for values in draws]
+            if names[1] not in self.first.records or len({x.shape for x in four}) > 1:
                 continue
-            draws = (self.first.records, self.second.records)
-            four = [np.atleast_1d(values.get(k, np.nan)) for k in (key, f"{key}_se") for values in draws]
-            if len({x.shape for x in four}) > 1:
-                continue
-            before, after, error, other = four
-            joint = np.hypot(error, other)
-            kept = np.isfinite(after - before) & (joint > 0) & (after != before)
+            moved, joint = four[1] - four[0], np.hypot(*four[2:])
+            kept = np.isfinite(moved) & (joint > 0) & (moved != 0)
             if kept.any():
-                found[key] = ((after - before) / np.where(joint > 0, joint, 1))[kept]
+                found[key] = moved[kept] / joint[kept]
         return found
 
 

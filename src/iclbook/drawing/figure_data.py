@@ -252,10 +252,6 @@ class Table:
     label: str
     folded: bool = False
 
-    def __post_init__(self) -> None:
-        unknown = {*self.columns}.difference(*self.rows)
-        assert not unknown, f"no row of the table {self.label!r} has {', '.join(unknown)}"
-
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{html(name)}</th>' for name in self.columns.values())
         body = ""

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from IPython.core.formatters import JSONFormatter
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -40,17 +41,13 @@ from .narrow import narrow
 LEVEL = 8
 
 
-def keep(shell: Any, css_dpi: float, scale: int) -> None:
-    """From now on every figure that this notebook shows carries its numbers and its origin; a second call changes nothing.
-
-    Args:
-        shell: the notebook's IPython shell.
-        css_dpi, scale: CSS pixels an inch, and pixels of a PNG a CSS pixel.
-    """
+def keep(shell: Any) -> None:
+    """From now on every figure that a notebook with this IPython shell shows carries its numbers and its origin; a second call changes nothing."""
     formatters = shell.display_formatter.formatters
     if FIGURE in formatters:
         return
-    measure, dpi = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1", css_dpi * scale
+    measure = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1"
+    css_dpi, dpi = rcParams["figure.dpi"], rcParams["savefig.dpi"]
 
     def size(figure: Figure) -> list[int]:
         return [round(inches * css_dpi) for inches in figure.get_size_inches()]

@@ -93,7 +93,7 @@ def use() -> None:
         # twice the pixels, and the figure's own size, which is cropped to its content otherwise
         set_matplotlib_formats("retina", bbox_inches=None)
         if os.environ.get("ICLBOOK_HEADLESS") == "1":
-            keep(get_ipython(), DPI, SCALE)
+            keep(get_ipython())
 
 
 def figure(
@@ -125,8 +125,7 @@ def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str
 
 def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | None = "theory") -> Line2D:
     """Draw a closed form, ``y`` against ``x`` (same length), as a thin dark dotted line over the measured curves."""
-    (line,) = ax.plot(x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3)
-    return line
+    return ax.plot(x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3)[0]
 
 
 def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
