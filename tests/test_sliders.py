@@ -118,7 +118,7 @@ def test_alt_text_follows_the_slider():
     ("make", "says"),
     [
         (lambda: Slider("a", "a", []), "no values"),
-        (lambda: Slider("a", "a", [1, 1]), "same value twice"),
+        (lambda: Slider("a", "a", [1, 1]), "a label for each value"),
         (lambda: Slider("a", "a", [1, 2], ["one"]), "a label for each value"),
         (lambda: Slider("a", "a", [0.12345, 0.12346]), "a label for each value"),
         (lambda: Slider("a", "a", [1, 5], live=(2, 6, 1)), "leaves a value out"),

@@ -147,7 +147,7 @@ def _timeout() -> int:
     text = os.environ.get("ICLBOOK_CELL_TIMEOUT", "1800")
     if not text.isdecimal():
         raise UserError(f"ICLBOOK_CELL_TIMEOUT={text} is no whole number of seconds", "Set it to one, or unset it.")
-    return int(text)
+    return max(1, int(text))
 
 
 def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:

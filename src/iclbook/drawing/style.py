@@ -1,13 +1,9 @@
 """One look for every figure of the book: sizes, fonts, colours and the few shapes that all chapters share.
 
-Sizes. A figure is ``WIDTH`` inches wide and is drawn at 100 CSS pixels an inch, so it fills the 700 px text column and its
-10 pt text comes out a little smaller than the text around it. PNGs carry twice that resolution. Figures keep the size they
-were given (no tight bounding box): frames of one slider must not jump.
+A figure fills the text column of 700 CSS pixels and keeps the size that it was given (no tight bounding box): frames of one slider must not jump. It is opaque, near-white
+ground and dark ink, and the book's style sheet makes it a card, so it reads the same on the light and on the dark page.
 
-Dark page. Figures are opaque: near-white ground, dark ink. The book's style sheet turns each into a card with rounded corners, so a
-figure reads the same on the light and on the dark page, and colours keep their contrast.
-
-Alt text. Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
+Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
 
     # %% mystnb={"image": {"alt": "Error against context length: two heads overlap with gradient descent."}}
 """

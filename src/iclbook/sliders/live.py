@@ -23,8 +23,6 @@ class LivePanel(Panel):
         output: below it, what went wrong in the last redraw; empty after one that succeeded.
     """
 
-    interval = 900
-
     def control(self, slider: Slider, start: Any) -> w.Widget:
         # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
         if slider.live is None:
@@ -54,8 +52,7 @@ class LivePanel(Panel):
     def _redraw(self, _: object) -> None:
         try:
             self.picture.value = picture_html(*self._drawn())
-        except Exception:
-            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
+        except Exception:  # the kernel only logs what a callback raises
             self.output.outputs = ({"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},)
             raise
         self.output.outputs = ()

@@ -1,8 +1,7 @@
 """A model that runs in the reader's page: its numbers as JSON, a still picture, and the name of the script that answers.
 
-``book/assets/models/NAME.js`` holds the model, ``kit.js`` and ``numbers.js`` beside it what all share. Nothing is typed in a script: weights and constants come from the
-library when the chapter runs, through ``PageModel.data``. Where no script runs (a mail, paper) the still picture stands. The book's pages load the scripts
-once; in JupyterLab each figure brings them along.
+``book/assets/models/NAME.js`` holds the model, ``kit.js`` and ``numbers.js`` beside it what all share. Weights and constants come from the library when the
+chapter runs. Where no script runs (a mail, paper) the still picture stands. Pages load the scripts once; in JupyterLab each figure brings them along.
 """
 
 from __future__ import annotations
@@ -66,11 +65,7 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
 
 
 def markup(model: PageModel, title: str, description: str) -> str:
-    """The figure's HTML.
-
-    Raises:
-        ValueError: numbers that are not finite.
-    """
+    """The figure's HTML. Numbers that are not finite are a ValueError."""
     # arrays become lists, and what they hold Python's numbers
     text = json.dumps(model.data, separators=(",", ":"), allow_nan=False, default=lambda array: array.tolist())
     frame = draw(model.still, {})

@@ -31,8 +31,7 @@ class Slider:
         label: what stands beside the slider: plain text, with Greek letters typed as such.
         values: what the static slider steps through, in order; the live one too, unless ``live`` is given. Names become a choice of buttons.
         labels: how each value is shown; by default the number to three digits.
-        live: (smallest, largest, step): with a kernel, any value in this range, not only those in ``values``.
-            Three integers give whole numbers.
+        live: (smallest, largest, step): with a kernel, any value in this range, of three integers any whole number.
         log: space the live slider by powers of ten; ``step`` is then in powers of ten (0.1: ten steps a decade).
     """
 
@@ -49,7 +48,6 @@ class Slider:
         labels = self.labels or [number(v) if isinstance(v, int | float) else str(v) for v in values]
         where = f"slider {self.name!r}"
         assert values, f"{where} has no values"
-        assert len(set(values)) == len(values), f"{where} has the same value twice: {values}"
         assert len(labels) == len(set(labels)) == len(values), f"{where} needs a label for each value: {labels}"
         if self.live:  # whoever has a kernel must find what the page shows
             low, high, _ = self.live
@@ -116,8 +114,6 @@ class Panel(w.VBox):
         Exception: whatever ``frame`` raises.
     """
 
-    interval: int  # milliseconds a step of the play button
-
     def __init__(
         self,
         frame: Callable[..., Figure],
@@ -135,7 +131,7 @@ class Panel(w.VBox):
         self.frame, self.sliders, self.title, self.description, self.alt = frame, sliders, title, description, alt
         self.controls = [self.control(slider, (start or {}).get(slider.name, slider.values[0])) for slider in sliders]
         shown = [
-            _with_play(control, self.interval) if name == play and hasattr(control, "options") else control
+            _with_play(control) if name == play and hasattr(control, "options") else control
             for name, control in zip(names, self.controls, strict=True)
         ]
         self.children = lay_out(shown, self.figure(), title, description)
@@ -168,11 +164,7 @@ def text(content: str, style: str) -> w.HTML:
 
 
 def picture(frame: Frame, alt: str) -> w.HTML:
-    """A frame as a widget.
-
-    HTML rather than an Image widget, because only HTML can carry alt text. Width and height keep the page from jumping while the
-    browser decodes the next frame; the style lets it shrink on a narrow page.
-    """
+    """A frame as a widget: HTML, which can carry alt text. Width and height keep the page from jumping while the browser decodes the next frame."""
     layout = w.Layout(width="100%", max_width=f"{frame.width}px")
     return w.HTML(picture_html(frame, alt), layout=layout, _dom_classes=["iclbook-frame"])
 
@@ -211,8 +203,8 @@ def control_look(slider: Slider) -> dict[str, Any]:
     }
 
 
-def _with_play(control: w.SelectionSlider, interval: int) -> w.HBox:
-    play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=interval, show_repeat=False)
+def _with_play(control: w.SelectionSlider) -> w.HBox:
+    play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=600, show_repeat=False)
     w.jslink((play, "value"), (control, "index"))
     return w.HBox([play, control], _dom_classes=["iclbook-play"])
 

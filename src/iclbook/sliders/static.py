@@ -32,8 +32,6 @@ class StaticPanel(Panel):
             which slider indices (``frames``), the numbers as ``csv`` and which ``numbers`` these are.
     """
 
-    interval = 600
-
     def control(self, slider: Slider, start: Any) -> w.Widget:
         return selection(slider, start)
 
