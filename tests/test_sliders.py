@@ -133,7 +133,6 @@ def test_alt_text_follows_the_slider():
         (lambda: LivePanel(bars, [ONE], start={"a": 99}), "cannot start at 99"),
         (lambda: StaticPanel(lambda a: "no figure", [ONE]), "returned str"),
         (lambda: StaticPanel(lambda a: plt.figure(figsize=(a, 1)), [ONE]), "different sizes"),
-        (lambda: StaticPanel(bars, [Slider("a", "a", range(8)), Slider("b", "b", range(8))]), "64 slider frames"),
         (lambda: LivePanel(bars, [ONE], start={"a": math.nan}), "cannot start at nan"),
     ],
 )

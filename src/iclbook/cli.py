@@ -43,8 +43,6 @@ exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and
 An unforeseen error is one line too; with ICLBOOK_TRACEBACK=1 in the environment Python's traceback comes before it.
 """
 
-Options = argparse.Namespace
-
 
 class _Parser(argparse.ArgumentParser):
     """Reports a mistake on the command line in the same one-line form as every other mistake."""
@@ -94,7 +92,7 @@ _DRAW = _option(
 def _command(about: str, more: str, *options: tuple[str, dict]) -> Callable:
     """Register a function as the command of its own name: what it does in a phrase, more help, its options."""
 
-    def enter(function: Callable[[Options], int]) -> Callable[[Options], int]:
+    def enter(function: Callable) -> Callable:
         described = f"{about[0].upper()}{about[1:]}."
         parser = _PARSERS.add_parser(
             function.__name__, help=about, description=described, epilog=more, formatter_class=_RAW
@@ -118,7 +116,7 @@ def _command(about: str, more: str, *options: tuple[str, dict]) -> Callable:
     _option("--probes", "FOLDER", "results of `iclbook probe`, which gradient_descent then judges", type=Path),
     _DRAW,
 )
-def run(options: Options) -> int:
+def run(options: argparse.Namespace) -> int:
     if options.probes is not None:
         from .papers.nagy2026.pretrained import SWITCH, read
 
@@ -155,7 +153,7 @@ def run(options: Options) -> int:
     _JOBS,
     _DRAW,
 )
-def check(options: Options) -> int:
+def check(options: argparse.Namespace) -> int:
     from . import check as regression
     from .files import require_file_name
     from .machines import environment
@@ -186,7 +184,7 @@ def check(options: Options) -> int:
     _DEVICE,
     _JOBS,
 )
-def build(options: Options) -> int:
+def build(options: argparse.Namespace) -> int:
     from .book.build import build
 
     build(options.profile, device=options.device, jobs=options.jobs)
@@ -213,7 +211,7 @@ def build(options: Options) -> int:
     _DEVICE,
     _DRAW,
 )
-def train(options: Options) -> int:
+def train(options: argparse.Namespace) -> int:
     if options.verify and options.scheduler is not None:
         raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     if options.draw and options.scheduler is not None:
@@ -246,7 +244,7 @@ def train(options: Options) -> int:
     _profile("paper"),
     _DRAW,
 )
-def claims(options: Options) -> int:
+def claims(options: argparse.Namespace) -> int:
     from .claims import all_ledgers, ledger_of, render, scoreboard
     from .inputs import PROSE_ONLY, executed_path, is_stale, stale_line
 
@@ -302,7 +300,7 @@ def claims(options: Options) -> int:
     _option("--lines", "K", "lines of a regression prompt (default: 4)", type=_positive, default=4),
     _option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
 )
-def probe(options: Options) -> int:
+def probe(options: argparse.Namespace) -> int:
     from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
@@ -324,7 +322,7 @@ def probe(options: Options) -> int:
     _option("--title", None, "title of the chapter", required=True),
     _option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),
 )
-def new(options: Options) -> int:
+def new(options: argparse.Namespace) -> int:
     from . import check as regression
     from .book.new import new_paper
     from .claims import load_ledger
@@ -399,9 +397,9 @@ def _drop_output() -> None:
 
 def entry() -> int:
     """The console command. Trainings take pinned code paths, which libraries choose when they are loaded: hence a new process."""
-    from .machines import TRAINING, environment, runs_under
+    from .machines import TRAINING, environment
 
-    if sys.argv[1:2] == ["train"] and not runs_under(TRAINING):
+    if sys.argv[1:2] == ["train"] and not TRAINING.items() <= os.environ.items():
         again = [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]]
         os.execve(sys.executable, again, environment("training"))
     return main()

@@ -18,10 +18,8 @@ from .errors import UserError
 from .files import write_whole
 from .project import check_profile, find_root, ledger_paths
 from .reference_values import Reference, load_reference
+from .sources import PACKAGE as LIBRARY
 from .sources import reached, source_digest
-
-#: The library that the notebook's kernel imports: this one.
-LIBRARY = Path(__file__).resolve().parent
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"

@@ -57,12 +57,7 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
 
 def is_pinned() -> bool:
     """Whether this process was started under :data:`PINNED` or :data:`TRAINING`."""
-    return any(runs_under(switches) for switches in (PINNED, TRAINING))
-
-
-def runs_under(switches: Mapping[str, str]) -> bool:
-    """Whether this process was started with these."""
-    return all(os.environ.get(name) == value for name, value in switches.items())
+    return any(switches.items() <= os.environ.items() for switches in (PINNED, TRAINING))
 
 
 def versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 NEUTRAL = frozenset(
     f"{name}.py" for name in ("errors", "files", "machines", "project", "sources", "workers", "training/replay")
 )
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).resolve().parent
 
 
 def modules_of(part: object) -> list[str]:

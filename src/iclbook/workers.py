@@ -112,10 +112,9 @@ def answer(parent: int, channel: int) -> None:
         pipe.send(("done", _call(pipe.recv_bytes())))
     except KeyboardInterrupt:
         pipe.send(("stopped", None))
-    except UserError as problem:
-        pipe.send(("failed", problem))
-    except Exception as problem:
-        pipe.send(("failed", RuntimeError(f"{type(problem).__name__}: {problem}")))
+    except Exception as problem:  # others may not survive the way
+        known = isinstance(problem, UserError)
+        pipe.send(("failed", problem if known else RuntimeError(f"{type(problem).__name__}: {problem}")))
 
 
 def packed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import draw, replication
-from ..claims import Ledger, Record, all_ledgers, judge, ledger_of, read_records
+from ..claims import Ledger, Record, judge, ledger_of, read_records
 from ..errors import UserError
 from ..files import write_whole
 from ..inputs import chosen, executed_path
@@ -95,12 +95,7 @@ def check(
     """
     check_profile(profile)
     root = root or find_root()
-    known = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
-    ledgers: dict[str, Ledger] = {}
-    for name in chosen(names, root):
-        if name not in known:
-            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
-        ledgers[name] = known[name]
+    ledgers = {name: ledger_of(name, root) for name in chosen(names, root)}
     if draw.number():
         replication.require_frozen(ledgers.values(), root)
     for name in [] if update or spread else ledgers:  # before minutes of running
@@ -279,9 +274,7 @@ def table(results: Sequence[ChapterCheck]) -> str:
 
 
 def _short(value: Value | None) -> str:
-    if value is None:
-        return "-"
-    text = number(value, 10) if isinstance(value, float) else str(value)
+    text = number(value, 10) if isinstance(value, float) else "-" if value is None else str(value)
     return text if len(text) <= 40 else text[:39] + "\u2026"
 
 

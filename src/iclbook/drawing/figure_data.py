@@ -63,11 +63,9 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
 
 def _axis_label(ax: Axes, axis: str) -> str:
     """The label of an axis; where panels share it, that of the panel or of the figure that bears it."""
-    get = f"get_{axis}label"
-    shared = ax.get_shared_x_axes() if axis == "x" else ax.get_shared_y_axes()
-    labels = [getattr(other, get)() for other in (ax, *shared.get_siblings(ax))]
-    whole = getattr(ax.figure, f"_sup{axis}label", None)
-    return next((label for label in labels if label), whole.get_text() if whole is not None else "")
+    together = getattr(ax, f"get_shared_{axis}_axes")().get_siblings(ax)
+    labels = [getattr(other, f"get_{axis}label")() for other in (ax, *together)]
+    return next(filter(None, [*labels, getattr(ax.figure, f"get_sup{axis}label")()]), "")
 
 
 def _words(axis: Any) -> Mapping[float, str]:
@@ -254,12 +252,10 @@ class Table:
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{html(name)}</th>' for name in self.columns.values())
+        names = {key: escape(plain(name)) for key, name in self.columns.items()}
         body = ""
         for row in self.rows:
-            cells = [
-                f'<td data-label="{escape(plain(name))}">{_cell(row.get(key, ""))}</td>'
-                for key, name in self.columns.items()
-            ]
+            cells = [f'<td data-label="{name}">{_cell(row.get(key, ""))}</td>' for key, name in names.items()]
             body += f"<tr>{''.join(cells)}</tr>"
         table = (
             f'<div class="iclbook-scroll" role="region" aria-label="{escape(self.label)}" tabindex="0">'

@@ -168,8 +168,7 @@ def heatmap(
     limit = _limit([matrix]) if vmax is None else vmax
     image = ax.imshow(matrix, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
     ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set(visible=True, color="#B9BABD", linewidth=0.8)
+    ax.spines[:].set(visible=True, color="#B9BABD", linewidth=0.8)
     ax.set_xticks(range(len(col_labels)) if col_labels else [], col_labels or [])
     ax.set_yticks(range(len(row_labels)) if row_labels else [], row_labels or [])
     ax.tick_params(length=0, labelsize=8)

@@ -16,7 +16,6 @@ import ipywidgets as w
 from ..drawing.figure_data import text
 from .panel import Frame, Panel, Slider, draw, picture, png_of, selection
 
-MAX_FRAMES = 60  # precomputed frames of a slider; a test weighs those of a page
 #: Most characters of the numbers of all frames; beyond, only those of the frame at the start are kept.
 MAX_NUMBERS = 1_000_000
 #: Where each slider stands, by index.
@@ -42,7 +41,6 @@ class StaticPanel(Panel):
             drawn[place] = draw(self.frame, values), self.words(values, list(shown.values()))
         sizes = {(frame.width, frame.height) for frame, _ in drawn.values()}
         assert len(sizes) == 1, f"slider frames of different sizes: {sizes}"
-        assert len(drawn) <= MAX_FRAMES, f"{len(drawn)} slider frames, where {MAX_FRAMES} are allowed"
         # equal frames share a widget
         pictures = {content: picture(*content) for content in dict.fromkeys(drawn.values())}
         self.links: list[w.Widget] = []
