@@ -56,7 +56,6 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
         of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description
-    assert "" not in (title, description), f"the model {model.name!r} is shown without a title or a description"
     text = markup(model, title, description)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
