@@ -16,12 +16,7 @@ from .panel import Frame, Panel, Slider, control_look, draw, picture, picture_ht
 
 
 class LivePanel(Panel):
-    """A panel that redraws its figure whenever a control changes.
-
-    Attributes:
-        picture: the figure.
-        output: below it, what went wrong in the last redraw; empty after one that succeeded.
-    """
+    """A panel that redraws its figure, ``picture``, whenever a control changes; ``output`` below it says what went wrong in the last redraw."""
 
     def control(self, slider: Slider, start: Any) -> w.Widget:
         # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
