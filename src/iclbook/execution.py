@@ -241,8 +241,7 @@ def run_notebooks(
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(several, spawn, initializer=die_with, initargs=(os.getpid(),)) as pool:
-        # from the end of the book, whose chapters take longest: one that began last would leave the other cores idle
-        futures = {pool.submit(run, name): name for name in reversed(names)}
+        futures = {pool.submit(run, name): name for name in names}
         try:
             for future in as_completed(futures):
                 try:
