@@ -764,7 +764,7 @@ record.verdicts("language")
 # GD has
 # {glue:text}`text/gd_behind` nats a token more than the Transformer. With feed-forward a share of {glue:text}`text/ff_left` of this gap is left, which depends on the run. Feed-forward separates the two
 # more than attention: a Transformer without it has {glue:text}`text/without_ff` nats more than GD, whose matrices $P_m$ are wider. These matter most. Without them GD has {glue:text}`text/p_is_worth`
-# nats more, for a head can then only add the embeddings of tokens that were there. (Try your own text with `--text FOLDER`.)
+# nats more, for a head can then only add the embeddings of tokens that were there.
 
 # %% tags=["hide-input"]
 record.all(minutes({name: get(name) for name in studies}))

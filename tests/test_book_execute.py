@@ -41,11 +41,11 @@ def test_a_run_leaves_a_fresh_copy(minibook: Path) -> None:
 
 
 def test_a_readers_surroundings_move_nothing(minibook: Path, tmp_path: Path) -> None:
-    """Outputs that are closed (daemons), warnings as errors, a matplotlibrc that asks for LaTeX, another backend, a file named as a module of Python's."""
+    """Warnings as errors, a matplotlibrc that asks for LaTeX, another backend, a file named as a module of Python's."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
     (minibook / "notebooks" / "random.py").write_text("raise SystemExit\n")
     around = {"MATPLOTLIBRC": str(tmp_path), "PYTHONWARNINGS": "error", "MPLBACKEND": "TkAgg"}
-    run = f'"{sys.executable}" -W ignore -m iclbook.cli run tiny --profile smoke >&- 2>&- <&-'
+    run = f'"{sys.executable}" -W ignore -m iclbook.cli run tiny --profile smoke'
     assert subprocess.run(run, shell=True, env=os.environ | around, check=False).returncode == 0
     assert is_stale("tiny", "smoke") == ""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iclbook.errors import UserError
-from iclbook.execution import longest_first, run_notebooks
+from iclbook.execution import run_notebooks
 
 pytestmark = pytest.mark.slow
 
@@ -37,15 +36,6 @@ def test_all_run_at_once_and_a_failure_stops_no_other(minibook: Path) -> None:
     assert "ValueError: spoilt" in str(found["two"])
     assert "two.failed.ipynb" in found["two"].mend
     assert not (minibook / "executed" / "smoke" / "two.ipynb").exists()
-
-
-def test_the_longest_begin_first(tmp_path: Path) -> None:
-    folder = tmp_path / "executed" / "smoke"
-    folder.mkdir(parents=True)
-    for name, seconds in {"short": 2.0, "long": 30.0, "damaged": None}.items():
-        (folder / f"{name}.ipynb").write_text(json.dumps({"metadata": {"papermill": {"duration": seconds}}}))
-    names = ["short", "new", "long", "damaged"]
-    assert longest_first(names, "smoke", tmp_path) == ["damaged", "new", "long", "short"]
 
 
 def runs(process: int) -> bool:

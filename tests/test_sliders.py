@@ -14,7 +14,6 @@ import pytest
 from nbclient import NotebookClient
 
 from iclbook.sliders import LivePanel, Slider, StaticPanel, exercise
-from iclbook.sliders.panel import POINTS
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +41,8 @@ TWO = Slider("b", "scale", [0.5, 1.0], live=(0.5, 9.0, 0.1))
 @pytest.mark.parametrize("given", [[ONE], [ONE, TWO]])
 def test_every_position_shows_its_own_frame(mode, given):
     panel = mode(bars, given)
-    count = exercise(panel)
-    expected = 1
-    for slider in given:
-        stops = {"a": 8, "b": POINTS}[slider.name]
-        expected *= len(slider.values) if mode is StaticPanel else stops
-    # beyond 60 combinations one slider rests at its start while the other moves
-    assert count == expected if expected <= 60 else count >= max(8, POINTS)
+    stops = {StaticPanel: {"a": 3, "b": 2}, LivePanel: {"a": 2, "b": 2}}[mode]  # a live one starts at an end
+    assert exercise(panel) == math.prod(stops[slider.name] for slider in given)
     assert not plt.get_fignums()
 
 
@@ -91,17 +85,17 @@ def test_error_in_a_frame_names_the_values_and_leaves_no_figure(mode):
 
 
 def test_live_error_is_raised_and_shown_and_cleared():
-    def fails_at_three(a):
-        if a == 3:
+    def fails_at_eight(a):
+        if a == 8:
             raise ZeroDivisionError("bad a")
         return bars(a)
 
-    panel = LivePanel(fails_at_three, [ONE])
+    panel = LivePanel(fails_at_eight, [ONE])
     with pytest.raises(ZeroDivisionError):
         exercise(panel)
-    (control, _, _) = panel.moves[0]
+    (control,) = panel.controls
     with pytest.raises(ZeroDivisionError):
-        control.value = 3
+        control.value = 8
     assert "bad a" in panel.output.outputs[0]["text"]
     control.value = 4
     assert panel.output.outputs == ()
@@ -116,7 +110,7 @@ def test_alt_text_follows_the_slider():
     fixed = StaticPanel(bars, [ONE], title="Bars")
     assert [alt_of(p) for p in fixed.stack.children] == ["Bars: heads 1", "Bars: heads 2", "Bars: heads 4"]
     moving = LivePanel(bars, [ONE], alt=lambda a: f'{a} "bars" > 0')
-    moving.moves[0][0].value = 7
+    moving.controls[0].value = 7
     assert alt_of(moving.picture) == '7 "bars" > 0'
 
 
@@ -124,7 +118,7 @@ def test_alt_text_follows_the_slider():
     ("make", "says"),
     [
         (lambda: Slider("a", "a", []), "no values"),
-        (lambda: Slider("a", "a", [1, 1]), "same value twice"),
+        (lambda: Slider("a", "a", [1, 1]), "a label for each value"),
         (lambda: Slider("a", "a", [1, 2], ["one"]), "a label for each value"),
         (lambda: Slider("a", "a", [0.12345, 0.12346]), "a label for each value"),
         (lambda: Slider("a", "a", [1, 5], live=(2, 6, 1)), "leaves a value out"),
@@ -139,7 +133,6 @@ def test_alt_text_follows_the_slider():
         (lambda: LivePanel(bars, [ONE], start={"a": 99}), "cannot start at 99"),
         (lambda: StaticPanel(lambda a: "no figure", [ONE]), "returned str"),
         (lambda: StaticPanel(lambda a: plt.figure(figsize=(a, 1)), [ONE]), "different sizes"),
-        (lambda: StaticPanel(bars, [Slider("a", "a", range(8)), Slider("b", "b", range(8))]), "64 slider frames"),
         (lambda: LivePanel(bars, [ONE], start={"a": math.nan}), "cannot start at nan"),
     ],
 )

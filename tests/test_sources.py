@@ -66,7 +66,7 @@ def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(pa
         ("models/attention.py", "1 / math.sqrt(self.width)", "2 / math.sqrt(self.width)"),
         ("models/attention.py", '"mu", n_heads, sd=1.0', '"mu", n_heads, sd=2.0'),
         ("training/groups.py", "beta2: float = 0.999", "beta2: float = 0.99"),
-        ("random.py", "state >> 1", "state >> 2"),
+        ("draw.py", "[0]) >> 1", "[0]) >> 2"),
         ("training/data.py", "before = steps - 1", "before = steps - 2"),
         ("training/ensemble.py", "rates = {k: r * factor", "rates = {k: r / factor"),
         ("training/trainer.py", "self._t += 1", "self._t += 2"),

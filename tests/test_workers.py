@@ -90,7 +90,7 @@ def test_processes_give_the_same_numbers_and_one_that_is_killed_changes_nothing(
             os.kill(killed[0], signal.SIGKILL)
 
     with workers.Processes(2, progress=False) as processes:
-        monkeypatch.setattr(processes.bar, "tell", tell)
+        monkeypatch.setattr(processes, "tell", tell)
         same(undisturbed, trained(processes, study, parts=2))
     assert killed
     about = undisturbed.provenance
@@ -177,7 +177,7 @@ def test_a_cluster_gives_the_local_numbers_to_the_bit_and_loses_nothing_with_a_w
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
 
-        monkeypatch.setattr(cluster.bar, "tell", hear)
+        monkeypatch.setattr(cluster, "tell", hear)
         same(trained(cluster, study, parts=2), expected)
     assert killed
     assert set(heard) == {0, 1}, "both parts were heard of"

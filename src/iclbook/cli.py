@@ -10,6 +10,8 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +43,6 @@ exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and
 An unforeseen error is one line too; with ICLBOOK_TRACEBACK=1 in the environment Python's traceback comes before it.
 """
 
-Options = argparse.Namespace
-
 
 class _Parser(argparse.ArgumentParser):
     """Reports a mistake on the command line in the same one-line form as every other mistake."""
@@ -72,43 +72,27 @@ def _flag(name: str, about: str) -> tuple[str, dict]:
 
 def _profile(default: str) -> tuple[str, dict]:
     sizes = "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results"
-    return _option("--profile", f"{{{','.join(PROFILES)}}}", f"{sizes} (default: {default})", default=default)
+    names = f"{{{','.join(PROFILES)}}}"
+    return _option("--profile", names, f"{sizes} (default: {default})", type=check_profile, default=default)
 
 
-_DEVICE = _option(
-    "--device",
-    None,
-    "where to compute; auto takes a GPU when there is one (default: auto)",
-    choices=("auto", "cpu", "cuda"),
-    default="auto",
-)
+def _set_draw(text: str) -> int:
+    os.environ[draw.SWITCH] = text  # also of child processes
+    return draw.number()
+
+
+_WHERE = "where to compute; auto takes a GPU when there is one (default: auto)"
+_DEVICE = _option("--device", None, _WHERE, choices=("auto", "cpu", "cuda"), default="auto")
 _JOBS = _option("--jobs", "N", "chapters to run at once (default: one for each core)", type=_positive)
 _DRAW = _option(
-    "--draw", "N", "another draw of everything random, kept in draws/N (default: 0, the book)", type=int, default=0
+    "--draw", "N", "another draw of everything random, kept in draws/N (default: 0, the book)", type=_set_draw
 )
-_TEXT = _option(
-    "--text", "FOLDER", "text files in place of the King James Bible, for the language models of wang2025", type=Path
-)
-_PROBES = _option(
-    "--probes",
-    "FOLDER",
-    "what `iclbook probe` wrote of published models, which gradient_descent then judges",
-    type=Path,
-)
-
-
-def _use_text(folder: Path | None) -> None:
-    """Name the reader's text to the studies, also of child processes."""
-    if folder is not None:
-        from .tasks.text import SWITCH
-
-        os.environ[SWITCH] = str(folder.resolve())
 
 
 def _command(about: str, more: str, *options: tuple[str, dict]) -> Callable:
     """Register a function as the command of its own name: what it does in a phrase, more help, its options."""
 
-    def enter(function: Callable[[Options], int]) -> Callable[[Options], int]:
+    def enter(function: Callable) -> Callable:
         described = f"{about[0].upper()}{about[1:]}."
         parser = _PARSERS.add_parser(
             function.__name__, help=about, description=described, epilog=more, formatter_class=_RAW
@@ -129,12 +113,10 @@ def _command(about: str, more: str, *options: tuple[str, dict]) -> Callable:
     _option("chapter", "CHAPTER", "a chapter's name, such as linear_regression, or: all"),
     _profile("paper"),
     _DEVICE,
-    _TEXT,
-    _PROBES,
+    _option("--probes", "FOLDER", "results of `iclbook probe`, which gradient_descent then judges", type=Path),
     _DRAW,
 )
-def run(options: Options) -> int:
-    _use_text(options.text)
+def run(options: argparse.Namespace) -> int:
     if options.probes is not None:
         from .papers.nagy2026.pretrained import SWITCH, read
 
@@ -171,7 +153,7 @@ def run(options: Options) -> int:
     _JOBS,
     _DRAW,
 )
-def check(options: Options) -> int:
+def check(options: argparse.Namespace) -> int:
     from . import check as regression
     from .files import require_file_name
     from .machines import environment
@@ -202,7 +184,7 @@ def check(options: Options) -> int:
     _DEVICE,
     _JOBS,
 )
-def build(options: Options) -> int:
+def build(options: argparse.Namespace) -> int:
     from .book.build import build
 
     build(options.profile, device=options.device, jobs=options.jobs)
@@ -225,40 +207,29 @@ def build(options: Options) -> int:
         "--workers", "N", "processes of one thread that share a study's runs (default: one a core)", type=_positive
     ),
     _option("--scheduler", "ADDRESS", "train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
-    _TEXT,
     _profile("paper"),
     _DEVICE,
     _DRAW,
 )
-def train(options: Options) -> int:
-    _use_text(options.text)
+def train(options: argparse.Namespace) -> int:
     if options.verify and options.scheduler is not None:
         raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     if options.draw and options.scheduler is not None:
         raise UserError("a cluster's workers know nothing of another draw", "Leave out --scheduler.")
-    train = _trainer_of(options.key)
+    from .claims import load_ledger
     from .workers import open_executor
 
+    load_ledger(options.key)  # an unknown paper is refused with the known ones
+    name = f"iclbook.papers.{options.key}"
+    train = getattr(import_module(name) if find_spec(name) else None, "train", None)
+    if train is None:
+        hint = "Its chapter computes all it shows when it runs: `iclbook run`."
+        raise UserError(f"{options.key} has no studies to train", hint)
     workers = 1 if options.verify else options.workers
     with open_executor(options.scheduler, workers, options.device) as executor:
         where = {"executor": executor, "parts": executor.parts} if executor else {}
         train(options.only, options.profile, options.device, options.fresh, options.verify, **where)
     return 0
-
-
-def _trainer_of(key: str) -> Callable[..., object]:
-    """The function that trains a paper's studies."""
-    from importlib import import_module, util
-
-    from .claims import load_ledger
-
-    load_ledger(key)  # an unknown paper is refused with the known ones
-    name = f"iclbook.papers.{key}"
-    train = getattr(import_module(name) if util.find_spec(name) else None, "train", None)
-    if train is None:
-        hint = "Its chapter computes all it shows when it runs: `iclbook run`."
-        raise UserError(f"{key} has no studies to train", hint)
-    return train
 
 
 @_command(
@@ -273,15 +244,21 @@ def _trainer_of(key: str) -> Callable[..., object]:
     _profile("paper"),
     _DRAW,
 )
-def claims(options: Options) -> int:
+def claims(options: argparse.Namespace) -> int:
     from .claims import all_ledgers, ledger_of, render, scoreboard
+    from .inputs import PROSE_ONLY, executed_path, is_stale, stale_line
 
     root = find_root()
     paper, _, item = (options.key or "").partition("/")
     ledgers = all_ledgers(root) if options.key is None else [ledger_of(paper, root)]
     if item:
         ledgers[0].claim(options.key)  # an unknown id is refused with the nearest one
-    if _report_stale([ledger.chapter_name for ledger in ledgers], options.profile, root):
+    # a chapter that was not run leaves its claims untested, and no verdict rests on a word of the text
+    ran = [x.chapter_name for x in ledgers if executed_path(x.chapter_name, options.profile, root).exists()]
+    stale = {name: why for name in ran if (why := is_stale(name, options.profile, root)) not in ("", PROSE_ONLY)}
+    for name, why in stale.items():
+        _report(one_line(stale_line(name, options.profile, why)))
+    if stale:
         return MISTAKE
     names = {ledger.paper for ledger in ledgers}
     boards = [board for board in scoreboard.boards(options.profile, root) if board.ledger.paper in names]
@@ -304,21 +281,6 @@ def claims(options: Options) -> int:
     return 0
 
 
-def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
-    """Say which executed chapters are not of today's inputs, one line each; how many."""
-    from .inputs import PROSE_ONLY, executed_path, is_stale, stale_line
-
-    stale = 0
-    for name in chapters:
-        if not executed_path(name, profile, root).exists():
-            continue  # not run: its claims are not yet tested, and say so
-        why = is_stale(name, profile, root)
-        if why and why != PROSE_ONLY:  # verdicts rest on no word of the text
-            _report(one_line(stale_line(name, profile, why)))
-            stale += 1
-    return stale
-
-
 @_command(
     "probe a language model in a local folder",
     "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub (GPT-2,\n"
@@ -337,7 +299,7 @@ def _report_stale(chapters: Sequence[str], profile: str, root: Path) -> int:
     ),
     _option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
 )
-def probe(options: Options) -> int:
+def probe(options: argparse.Namespace) -> int:
     from .papers.nagy2026.probe_command import probe_folder
 
     values = probe_folder(
@@ -359,7 +321,7 @@ def probe(options: Options) -> int:
     _option("--title", None, "title of the chapter", required=True),
     _option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),
 )
-def new(options: Options) -> int:
+def new(options: argparse.Namespace) -> int:
     from . import check as regression
     from .book.new import new_paper
     from .claims import load_ledger
@@ -378,36 +340,19 @@ def new(options: Options) -> int:
     return 0
 
 
-def _open_closed_streams() -> None:
-    """Output that is closed, as under some daemons, leads nowhere; otherwise the next file opened becomes a kernel's output."""
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free, this one
-    sys.stdout, sys.stderr = (
-        stream or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w") for stream in (sys.stdout, sys.stderr)
-    )
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. Whatever goes wrong is one line on stderr."""
-    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
             stream.reconfigure(errors="backslashreplace")
     try:
         options = _PARSER.parse_args(arguments)
-        check_profile(getattr(options, "profile", "paper"))
-        if getattr(options, "draw", 0):  # also of child processes
-            os.environ[draw.SWITCH] = str(options.draw)
-            draw.number()
         if getattr(options, "device", "auto") == "cuda":
             from .training.ensemble import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
         code = options.function(options)
-        sys.stdout.flush()  # a full disk shows here, where it can still be said
+        print(end="", flush=True)  # a full disk shows here, where it can still be said
         return code
     except UserError as mistake:
         return _report(one_line(mistake))
@@ -436,8 +381,7 @@ def _report_unforeseen(problem: Exception) -> int:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):  # or Python complains of it again at exit
         _drop_output()
-    text = one_line(problem)
-    text = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+    text = f"{type(problem).__name__}: {one_line(problem)}".removesuffix(": ")
     hint = "This was not foreseen; set ICLBOOK_TRACEBACK=1 and repeat the command to see where."
     return _report(f"{text[:300]}. {hint}")
 
@@ -452,9 +396,9 @@ def _drop_output() -> None:
 
 def entry() -> int:
     """The console command. Trainings take pinned code paths, which libraries choose when they are loaded: hence a new process."""
-    from .machines import TRAINING, environment, runs_under
+    from .machines import TRAINING, environment
 
-    if sys.argv[1:2] == ["train"] and not runs_under(TRAINING):
+    if sys.argv[1:2] == ["train"] and not TRAINING.items() <= os.environ.items():
         again = [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]]
         os.execve(sys.executable, again, environment("training"))
     return main()

@@ -46,10 +46,10 @@ def numpy_rng(seed: int | Sequence[int]) -> np.random.Generator:
     return np.random.default_rng(seed_sequence(seed))
 
 
-def torch_rng(seed: int) -> torch.Generator:
-    """torch's generator of a seed, on the CPU; at draw 0 that of ``manual_seed``."""
+def torch_rng(seed: int | Sequence[int], device: torch.device | str = "cpu") -> torch.Generator:
+    """torch's generator of a seed; of a single number at draw 0 that of ``manual_seed``."""
     import torch
 
-    if number():  # torch wants a signed 64-bit seed
+    if number() or np.ndim(seed):  # torch wants a signed 64-bit seed
         seed = int(seed_sequence(seed).generate_state(1, np.uint64)[0]) >> 1
-    return torch.Generator().manual_seed(seed)
+    return torch.Generator(device).manual_seed(seed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import multiprocessing
 import os
 import sys
@@ -66,8 +64,12 @@ def run_notebook(
     write_whole(failed, b"")  # a folder that cannot be written is refused before minutes of running
     failed.unlink()
     try:
-        executed = _execute(notebook, failed, root, {"profile": profile, "device": device}, limit, current, environment)
-        _finish(executed, inputs, profile, device)
+        executed = _execute(name, notebook, root, {"profile": profile, "device": device}, limit, current, environment)
+        for cell in executed.cells:
+            if "injected-parameters" in cell.metadata.get("tags", []):  # papermill put it in
+                cell.metadata["tags"].append("remove-cell")
+        made_on = {"versions": versions(), "machine": this_machine()}
+        executed.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
         write_copy(target, executed)
     except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
         mend = "Run it again."
@@ -92,8 +94,8 @@ if get_ipython().exit_now:
 
 
 def _execute(
+    name: str,
     notebook: nbformat.NotebookNode,
-    failed: Path,
     root: Path,
     parameters: dict[str, str],
     limit: int,
@@ -107,8 +109,7 @@ def _execute(
     with tempfile.TemporaryDirectory(prefix="iclbook-", dir=short, ignore_cleanup_errors=True) as sockets:
         executed = papermill.execute_notebook(
             notebook,
-            str(failed),
-            request_save_on_cell_execute=False,  # with frames of sliders in it, writing takes as long as some cells
+            None,
             parameters=parameters,
             kernel_name="python3",
             kernel_manager_class=_headless_kernel(kernel_environment(root, environment), sockets),
@@ -117,7 +118,7 @@ def _execute(
             on_cell_start=lambda cell, cell_index: current.update(cell=first_line(cell.source)),
             execution_timeout=limit,
             progress_bar={
-                "desc": f"{failed.name.removesuffix('.failed.ipynb')} ({parameters['profile']})",
+                "desc": f"{name} ({parameters['profile']})",
                 "mininterval": 0.1 if sys.stderr.isatty() else 5,
             },
         )
@@ -142,25 +143,11 @@ def first_line(source: str) -> str:
 
 
 def _timeout() -> int:
-    """Whole seconds, at least one, that a cell may take."""
+    """Seconds that a cell may take."""
     text = os.environ.get("ICLBOOK_CELL_TIMEOUT", "1800")
-    try:
-        return max(1, round(float(text)))
-    except (ValueError, OverflowError):
-        what = f"ICLBOOK_CELL_TIMEOUT={text} is not a number of seconds"
-        raise UserError(what, "Set it to one, or unset it.") from None
-
-
-def _finish(notebook: nbformat.NotebookNode, inputs: dict[str, str], profile: str, device: str) -> None:
-    """Mark what the copy was made from and hide the cell that papermill put in."""
-    for cell in notebook.cells:
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            cell.metadata["tags"].append("remove-cell")
-    made_on = {"versions": versions(), "machine": this_machine()}
-    notebook.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
-    # Paths of this machine are of no use to a reader.
-    for key in ("input_path", "output_path"):
-        notebook.metadata.get("papermill", {}).pop(key, None)
+    if not text.isdecimal():
+        raise UserError(f"ICLBOOK_CELL_TIMEOUT={text} is no whole number of seconds", "Set it to one, or unset it.")
+    return max(1, int(text))
 
 
 def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:
@@ -247,14 +234,14 @@ def run_notebooks(
 
     A chapter that fails does not stop the others. An interrupt ends every running kernel, whose chapter then leaves nothing behind.
     """
-    ordered, several = longest_first(names, profile, root), min(jobs or usable_cores(), len(names))
+    several = min(jobs or usable_cores(), len(names))
     run = partial(_timed, profile=profile, device=device, root=root, environment=environment)
     if several < 2:
-        yield from map(run, ordered)
+        yield from map(run, names)
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(several, spawn, initializer=die_with, initargs=(os.getpid(),)) as pool:
-        futures = {pool.submit(run, name): name for name in ordered}
+        futures = {pool.submit(run, name): name for name in names}
         try:
             for future in as_completed(futures):
                 try:
@@ -277,17 +264,3 @@ def _timed(name: str, **how: Any) -> tuple[str, Path | UserError, float]:
         return name, run_notebook(name, **how), perf_counter() - began
     except UserError as problem:
         return name, problem, perf_counter() - began
-
-
-def longest_first(names: Sequence[str], profile: str, root: Path) -> list[str]:
-    """Chapters by the seconds that they took last: a long one that began last would leave the other cores idle. Those that never ran come first, from
-    the end of the book."""
-
-    def seconds(name: str) -> float:
-        try:
-            copy = json.loads(executed_path(name, profile, root).read_text(encoding="utf-8"))
-            return float(copy["metadata"]["papermill"]["duration"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return math.inf
-
-    return sorted(names, key=lambda name: (seconds(name), names.index(name)), reverse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,9 +22,8 @@ def write_whole(path: Path, content: bytes | str) -> None:
     """
     data = content.encode() if isinstance(content, str) else content
     with writing(path):
-        if path.exists() and (_is_stdout(path) or not stat.S_ISREG(path.stat().st_mode)):
-            with open(1 if _is_stdout(path) else path, "wb", closefd=not _is_stdout(path)) as file:
-                file.write(data)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
             return
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -39,14 +37,6 @@ def write_whole(path: Path, content: bytes | str) -> None:
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
-
-
-def _is_stdout(path: Path) -> bool:
-    """Whether ``path`` (such as ``/dev/stdout``) is what standard output goes to, which must keep what was printed before."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(1))
-    except OSError:  # closed
-        return False
 
 
 def remove_unfinished(folder: Path, name: str = "*") -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 
 import jupytext
@@ -19,11 +17,9 @@ from .draw import outputs
 from .errors import UserError
 from .files import write_whole
 from .project import check_profile, find_root, ledger_paths
-from .reference_values import redrawn_paths, reference_path
+from .reference_values import Reference, load_reference
+from .sources import PACKAGE as LIBRARY
 from .sources import reached, source_digest
-
-#: The library that the notebook's kernel imports: this one.
-LIBRARY = Path(__file__).resolve().parent
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
@@ -89,12 +85,13 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     """sha256 of everything that can change the executed copy of a chapter.
 
     ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
-    its imports reach. ``ledger``: its claims and other data of the paper. ``results``: the committed results of its paper, and of every paper that its imports reach (paper profile
+    its imports reach. ``style``: the look of figures. ``ledger``: its claims and other data of the paper. ``results``: the committed results of its paper, and
+    of every paper that its imports reach (paper profile
     only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
-    library, imported = _library(_imported(source), digest(LIBRARY.rglob("*.py"), LIBRARY))
+    library, imported = _library(source)
     papers = imported.union(ledger.parent.name for ledger in ledgers)
     folders = [outputs(root) / "results" / paper / profile for paper in papers] if profile == "paper" else []
     # what a killed training left is no result
@@ -102,6 +99,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     return {
         **_halves(name, root),
         "library": library,
+        "style": digest(LIBRARY.rglob("*.mplstyle"), LIBRARY),
         "ledger": digest((path for ledger in ledgers for path in ledger.parent.glob("*.yaml")), root),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
@@ -132,40 +130,23 @@ def _halves(name: str, root: Path) -> dict[str, str]:
     return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}
 
 
-def _imported(source: Path) -> tuple[str, ...]:
-    """What a notebook imports from this package: modules, and what may be a module in one."""
+def _library(source: Path) -> tuple[str, set[str]]:
+    """Digest of the code that a notebook's imports reach, and the papers that are among it: ``crossing`` draws the models of others."""
     try:
-        tree = ast.parse(_read(source))
-    except (SyntaxError, ValueError, RecursionError):  # it will not run either; until then everything counts
-        return ()
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return tuple(sorted(name for name in names if name.split(".")[0] == LIBRARY.name))
-
-
-@cache  # following imports takes a second, reading every file a few milliseconds
-def _library(roots: tuple[str, ...], checkout: str) -> tuple[str, frozenset[str]]:
-    """Digest of the code that ``roots`` reach (of every file, ``checkout``, where there are none), and the papers that are among it: ``crossing`` draws the
-    models of others."""
-    parts = [path.relative_to(LIBRARY).parts for path in reached(roots)]
-    papers = frozenset(part[1] for part in parts if part[0] == "papers" and len(part) > 2)
-    return source_digest(roots) if roots else checkout, papers
+        parts = [path.relative_to(LIBRARY).parts for path in reached([source], LIBRARY)]
+        papers = {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
+        return source_digest([source], LIBRARY), papers
+    except (SyntaxError, ValueError, RecursionError):  # it will not run either
+        return "unreadable", set()
 
 
 def _reference(name: str, profile: str, root: Path) -> str:
     """Digest of what verdicts need beside values: those of the reference with their spreads, whose verdicts change no page, and the verdicts of other draws."""
-    reference = reference_path(name, profile, root, draw=0)
     try:
-        body = json.loads(_read(reference)) if reference.is_file() else {}
-        parts = [body.get(part, {}) for part in ("records", "spread")]
-        others = (json.loads(_read(other)) for other in redrawn_paths(name, profile, root))
-        parts += [[other["verdicts"], other.get("rules", {})] for other in others]
-    except (ValueError, AttributeError, LookupError, RecursionError):
+        found = load_reference(name, profile, root) or Reference({})
+    except UserError:
         return "unreadable"
+    parts = found.records, found.spread, found.redrawn
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

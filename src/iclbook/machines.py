@@ -15,55 +15,14 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+import yaml
+
 from .errors import UserError
 
-#: numpy's groups of AVX-512 features (numpy 2.4); one that a processor lacks is ignored.
-_NO_AVX512 = "X86_V4,AVX512_ICL,AVX512_SPR"
-
-#: One instruction set for every library, and MKL's mode that is the same on Intel and AMD. Code compiled by torch's inductor follows
-#: ATEN_CPU_CAPABILITY and contracts no multiply-adds unless told to.
-PINNED: Mapping[str, str] = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "MKL_CBWR": "COMPATIBLE",
-    "OPENBLAS_CORETYPE": "Haswell",
-    "NPY_DISABLE_CPU_FEATURES": _NO_AVX512,
-    "TORCHINDUCTOR_CPP_ENABLE_FLOATING_POINT_CONTRACT_FLAG": "off",
-    "OMP_NUM_THREADS": "1",
-    "OMP_WAIT_POLICY": "passive",  # threads that wait for one another do not burn a core that others need
-}
-
-#: Freed memory stays with the process. glibc would give a step's tensors back to the system when they are freed and have them zeroed page by page at the next
-#: step: half the time of some steps, a fifth of a language model's. Changes no number, so every process that computes has it, on every machine.
-MEMORY: Mapping[str, str] = {
-    "MALLOC_TOP_PAD_": str(2**28),
-    "MALLOC_MMAP_THRESHOLD_": str(2**25),
-    "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
-}
-
-#: The pins of trainings. One differs, at no cost there: MKL keeps to one instruction set, but not to the slow mode that agrees to the bit between makers (matrix
-#: products take half the time; replays compare with what rounding carries).
-TRAINING: Mapping[str, str] = PINNED | {"MKL_CBWR": "AVX2"} | MEMORY
-
-#: Processors by the kernels that they make the libraries choose; ``native`` is this machine as it is.
-PROCESSORS: Mapping[str, Mapping[str, str]] = {
-    "sse": {
-        "ATEN_CPU_CAPABILITY": "default",
-        "ONEDNN_MAX_CPU_ISA": "SSE41",
-        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
-        "OPENBLAS_CORETYPE": "Nehalem",
-        "NPY_DISABLE_CPU_FEATURES": f"X86_V3,{_NO_AVX512}",
-    },
-    "avx2": {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-        "OPENBLAS_CORETYPE": "Zen",
-        "NPY_DISABLE_CPU_FEATURES": _NO_AVX512,
-    },
-    "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "MKL_ENABLE_INSTRUCTIONS": "AVX512", "OPENBLAS_CORETYPE": "SkylakeX"},
-    "native": {},
-}
+_MACHINES = yaml.safe_load(Path(__file__).with_name("machines.yaml").read_text(encoding="utf-8"))
+#: Variables of the regression check, of every process that computes, and of emulated processors by name.
+PINNED, MEMORY, PROCESSORS = (_MACHINES[name] for name in ("pinned", "memory", "processors"))
+TRAINING: Mapping[str, str] = PINNED | _MACHINES["training"] | MEMORY
 
 #: Every variable that a machine may set: cleared before another one is emulated.
 SWITCHES = frozenset(TRAINING) | {"MKL_DYNAMIC"} | {name for switches in PROCESSORS.values() for name in switches}
@@ -98,12 +57,7 @@ def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str
 
 def is_pinned() -> bool:
     """Whether this process was started under :data:`PINNED` or :data:`TRAINING`."""
-    return any(runs_under(switches) for switches in (PINNED, TRAINING))
-
-
-def runs_under(switches: Mapping[str, str]) -> bool:
-    """Whether this process was started with these."""
-    return all(os.environ.get(name) == value for name, value in switches.items())
+    return any(switches.items() <= os.environ.items() for switches in (PINNED, TRAINING))
 
 
 def versions() -> dict[str, str]:

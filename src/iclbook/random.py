@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from . import native
-from .draw import number, seed_sequence
+from .draw import number, torch_rng
 
 #: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
 #: and its choices among stored prompts; the others are a paper's own, from 2 on.
@@ -38,8 +37,7 @@ Words = tuple[Tensor, Tensor, Tensor, Tensor]
 
 def generator(seed: int, purpose: int, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator of torch of its own for each seed and purpose: for what is drawn once, such as initial parameters."""
-    state = int(seed_sequence([seed, purpose]).generate_state(1, np.uint64)[0])
-    return torch.Generator(device=device).manual_seed(state >> 1)  # torch wants a signed 64-bit seed
+    return torch_rng([seed, purpose], device)
 
 
 def philox(counter: Words, key: tuple[Tensor, Tensor], rounds: int = 10) -> Words:
@@ -69,9 +67,7 @@ def keys(seeds: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
 def _blocks(keys: Tensor, step: Tensor, purpose: int, n: int) -> Words:
     """Words for ``n`` places of every seed and step: four of ``(S, K, ceil(n / 4))``."""
     place = torch.arange((n + 3) // 4, device=keys.device)
-    if (
-        keys.is_cuda
-    ):  # Triton keeps what it knows to be an index in 32 bits, and a multiplier has 32; it cannot know that this is 0
+    if keys.is_cuda:  # Triton keeps an index in 32 bits, and a multiplier has 32; it cannot know that this is 0
         place = place + (keys[0, 0] >> 32)
     zero = torch.zeros((), dtype=torch.int64, device=keys.device)
     when = step[:, None]  # (K, 1)

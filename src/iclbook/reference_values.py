@@ -96,9 +96,9 @@ def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
     path = reference_path(chapter, profile, root, draw=0)
     if not path.is_file():
         return None
-    others = [] if draw_of_this_process() else redrawn_paths(chapter, profile, root)
+    others = [] if draw_of_this_process() else sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
     redrawn: dict[str, tuple[tuple[str, str], ...]] = {}
-    for other in (read_reference(path, root) for path in others):
+    for other in (read_reference(other, root) for other in others):
         for name, word in other.verdicts.items():
             redrawn[name] = (*redrawn.get(name, ()), (word, other.rules.get(name, "")))
     return replace(read_reference(path, root), redrawn=redrawn)
@@ -111,52 +111,33 @@ def reference_path(chapter: str, profile: str, root: Path, draw: int | None = No
     return folder / profile / f"{chapter}.json"
 
 
-def redrawn_paths(chapter: str, profile: str, root: Path) -> list[Path]:
-    """The references of a chapter at other draws."""
-    return sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
-
-
 def tolerance(value: Value, spread: Spread) -> Spread:
     """How far a value may move before it counts as moved: ``4 spread + 2^-40 |value|``, element by element; for texts and truth values the spread itself."""
     if isinstance(value, list):
         return [tolerance(v, s) for v, s in zip(value, spread, strict=True)]
-    if isinstance(value, bool | str):
-        return float(spread)
-    return SPREADS * spread + ROUNDING * abs(value)
+    return float(spread) if isinstance(value, bool | str) else SPREADS * spread + ROUNDING * abs(value)
 
 
 def agrees(measured: Value, reference: Value, spread: Spread) -> bool:
     """Whether a value agrees with its reference; lists in length and in every element."""
-    if isinstance(measured, list) or isinstance(reference, list):
-        if not (isinstance(measured, list) and isinstance(reference, list)) or len(measured) != len(reference):
-            return False
-        spreads = spread if isinstance(spread, list) else [spread] * len(reference)
-        return all(map(agrees, measured, reference, spreads))
-    if any(isinstance(item, bool | str) for item in (measured, reference)):
+    if np.shape(measured) != np.shape(reference):
+        return False
+    if isinstance(reference, list):
+        return all(map(agrees, measured, reference, np.broadcast_to(spread, len(reference)).tolist()))
+    if isinstance(reference, bool | str) or isinstance(measured, bool | str):
         return type(measured) is type(reference) and (measured == reference or spread > 0)
     return math.isfinite(measured) and abs(measured - reference) <= tolerance(reference, spread) + RESIDUAL
 
 
-def is_regression_value(value: Value, spread: Spread) -> bool:
-    """Whether comparing a value says anything: not where its tolerance is as large as itself, as for the rounding residual of an identity.
-
-    Such a value is left to the rules that judge it. A list counts if any of its elements does.
-    """
-    if isinstance(value, list):
-        return any(map(is_regression_value, value, spread))
-    if isinstance(value, bool | str):
-        return spread == 0
-    return tolerance(value, spread) < abs(value) or spread == 0
-
-
-def is_small(measured: Value, value: Value, spread: Spread) -> bool:
-    """Whether a measured value is as small as one that says nothing (:func:`is_regression_value`): nearer to 0 than four tolerances."""
-    if isinstance(value, list):
-        same = isinstance(measured, list) and len(measured) == len(value)
-        return same and all(map(is_small, measured, value, spread))
-    if isinstance(value, bool | str) or isinstance(measured, bool | str | list):
-        return type(measured) is type(value)
-    return abs(measured) <= 4 * tolerance(value, spread) + RESIDUAL
+def is_unmoved(measured: Value, reference: Value, spread: Spread) -> bool:
+    """Whether a value agrees with its reference. Where no element is larger than its tolerance, as of the rounding residual of an identity, it must only be as
+    small, nearer to 0 than four tolerances: its size is left to the rules that judge it."""
+    pairs = list(zip(reference, spread, strict=True)) if isinstance(reference, list) else [(reference, spread)]
+    numbers = [(v, s) for v, s in pairs if not isinstance(v, bool | str)]
+    if any(s == 0 for _, s in pairs) or any(tolerance(v, s) < abs(v) for v, s in numbers):
+        return agrees(measured, reference, spread)
+    zero = [v if isinstance(v, bool | str) else 0.0 for v, _ in pairs]
+    return agrees(measured, zero if isinstance(reference, list) else zero[0], tolerance(reference, spread))
 
 
 def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
@@ -166,7 +147,7 @@ def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
         raise ValueError("lists of different length, or a list beside a number")
     if isinstance(reference, list):
         return [spread_of(item, [other[i] for other in others]) for i, item in enumerate(reference)]
-    if isinstance(reference, bool | str) or any(isinstance(other, bool | str) for other in others):
+    if any(isinstance(item, bool | str) for item in (reference, *others)):
         return float(any(type(other) is not type(reference) or other != reference for other in others))
     return max((float(f"{abs(other - reference):.3g}") for other in others), default=0.0)
 

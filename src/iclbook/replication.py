@@ -16,37 +16,38 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from scipy.special import stdtr
+from matplotlib.figure import Figure
+from scipy.special import ndtr, stdtr
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
+from .drawing import style
 from .errors import UserError
 from .files import write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
 from .reference_values import Reference, agrees, read_reference, reference_path
+from .sliders.panel import draw, picture_html
 from .store import folder, read_provenance
 
-
-def rules_path(root: Path) -> Path:
-    """Where the frozen rules lie."""
-    return root / "references" / "replication" / "rules.json"
+#: Where the frozen rules lie, below the book's root.
+RULES = Path("references") / "replication" / "rules.json"
 
 
 def freeze(root: Path) -> None:
     """Write the digest of every claim's rules: from then on a draw judges by these or not at all."""
     found = {claim.id: claim.rules_digest for ledger in all_ledgers(root) for claim in ledger.claims}
-    write_whole(rules_path(root), json.dumps(found, indent=1) + "\n")
+    write_whole(root / RULES, json.dumps(found, indent=1) + "\n")
 
 
 def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
     """Refuse to judge another draw by rules that were written after they were frozen."""
-    path = rules_path(root)
-    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    known = json.loads((root / RULES).read_text(encoding="utf-8")) if (root / RULES).is_file() else {}
     changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != claim.rules_digest]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -122,23 +123,19 @@ class Replica:
         """
         found = {}
         for key in self.first.records:
-            if f"{key}_se" not in self.first.records:
+            draws, names = (self.first.records, self.second.records), (key, f"{key}_se")
+            four = [np.atleast_1d(values.get(name, np.nan)) for name in names for values in draws]
+            if names[1] not in self.first.records or len({x.shape for x in four}) > 1:
                 continue
-            draws = (self.first.records, self.second.records)
-            four = [np.atleast_1d(values.get(k, np.nan)) for k in (key, f"{key}_se") for values in draws]
-            if len({x.shape for x in four}) > 1:
-                continue
-            before, after, error, other = four
-            joint = np.hypot(error, other)
-            kept = np.isfinite(after - before) & (joint > 0) & (after != before)
+            moved, joint = four[1] - four[0], np.hypot(*four[2:])
+            kept = np.isfinite(moved) & (joint > 0) & (moved != 0)
             if kept.any():
-                found[key] = ((after - before) / np.where(joint > 0, joint, 1))[kept]
+                found[key] = moved[kept] / joint[kept]
         return found
 
 
-def replicas(draw: int, root: Path | None = None) -> list[Replica]:
+def replicas(draw: int, root: Path) -> list[Replica]:
     """Every chapter that was run at a draw, beside the book's."""
-    root = root or find_root()
     found = []
     for ledger in all_ledgers(root):
         paths = [reference_path(ledger.chapter_name, "paper", root, draw=k) for k in (0, draw)]
@@ -147,24 +144,14 @@ def replicas(draw: int, root: Path | None = None) -> list[Replica]:
     return found
 
 
-#: What is kept of a study's provenance; its configuration is the book's.
-KEPT = ("device", "seconds", "python", "torch", "numpy", "files")
-
-
 def keep_provenance(paper: str, profile: str, root: Path) -> None:
     """Keep where a paper's studies of this draw come from, ``{study: ...}`` with the checksums of their arrays, which stay in ``draws/``."""
     names = sorted(path.stem for path in folder(paper, profile, root).glob("*.json"))
     made = {name: read_provenance(paper, profile, name, root) for name in names}
-    kept = {name: {key: about[key] for key in KEPT} for name, about in made.items()}
+    entries = ("device", "seconds", "python", "torch", "numpy", "files")  # the configuration is the book's
+    kept = {name: {key: about[key] for key in entries} for name, about in made.items()}
     path = root / "references" / "replication" / str(draw_number()) / "provenance" / profile / f"{paper}.json"
     write_whole(path, json.dumps(kept, indent=1) + "\n")
-
-
-def _made_on(root: Path) -> str:
-    """How many studies the other draw trained or computed, and where."""
-    paths = (root / "references" / "replication" / str(DRAW) / "provenance" / "paper").glob("*.json")
-    devices = Counter(one["device"] for path in paths for one in json.loads(path.read_text(encoding="utf-8")).values())
-    return f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU."
 
 
 # -- the page --------------------------------------------------------------------------------------------------------
@@ -203,8 +190,10 @@ def markdown(profile: str, root: Path) -> str:
     if waiting:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
     late = sum((pair.late() for pair in pairs), Counter())
+    paths = root.glob(f"references/replication/{DRAW}/provenance/paper/*.json")
+    devices = Counter(one["device"] for path in paths for one in json.loads(path.read_text(encoding="utf-8")).values())
     lines += [
-        _made_on(root),
+        f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU.",
         "",
         f"{late.total()} rules that were written or changed after a first run judge a value that moved. On fresh numbers {late[True]} of them come out as "
         "before; each verdict's fold says so of its own.",
@@ -288,29 +277,22 @@ def _calibration(found: Sequence) -> list[str]:
     return lines
 
 
-def histogram(z: np.ndarray, bins: int = 33, reach: float = 4.125) -> str:
-    """Deviations as bars in SVG beside a standard normal law's; those farther out stand in the outermost bars."""
-    counts, edges = np.histogram(np.clip(z, -reach, reach), bins, (-reach, reach))
-    expected = len(z) * np.diff([math.erf(e / math.sqrt(2)) / 2 for e in edges])
-    top = max(counts.max(initial=1), expected.max(initial=1))
-    width, height = 640, 220
+def histogram(z: np.ndarray, reach: float = 4.125) -> str:
+    """A picture of deviations beside what a standard normal law gives; those farther out stand in the outermost bars."""
+    edges = np.linspace(-reach, reach, 34)
 
-    def at(x: float, y: float) -> str:
-        return f"{round(width * (x + reach) / (2 * reach), 1)},{round(height * (1 - y / top), 1)}"
+    def frame() -> Figure:
+        fig, ax = style.figure(height=2.6)
+        ax.hist(np.clip(z, -reach, reach), edges, color=style.PALETTE[4], label="differences between the two draws")
+        expected = len(z) * np.diff(ndtr(edges))
+        style.theory_line(ax, (edges[1:] + edges[:-1]) / 2, expected, "what errors of the right size give")
+        ax.set(xlabel="joint standard errors", ylabel="recorded numbers")
+        ax.legend()
+        return fig
 
-    bars = "".join(
-        f'<rect x="{at(edge, 0).split(",")[0]}" y="{at(edge, n).split(",")[1]}" width="{round(width / bins - 1, 1)}" height="{round(height * n / top, 1)}"/>'
-        for edge, n in zip(edges, counts, strict=False)
-    )
-    middles = (edges[1:] + edges[:-1]) / 2
-    curve = " ".join(at(x, y) for x, y in zip(middles, expected, strict=True))
-    ticks = "".join(f'<text x="{at(k, 0).split(",")[0]}" y="{height + 18}">{number(k)}</text>' for k in range(-4, 5))
-    return (
-        f'<figure><svg class="iclbook-deviations" viewBox="0 0 {width} {height + 24}" role="img" aria-label="Deviations in joint standard errors, beside a normal law">'
-        f'<g fill="currentColor" opacity="0.35">{bars}</g><polyline points="{curve}" fill="none" stroke="currentColor" stroke-width="2"/>'
-        f'<g fill="currentColor" font-size="14" text-anchor="middle">{ticks}</g></svg><figcaption>Differences between the two draws, in joint standard errors (bars), '
-        "and what errors of the right size give (line).</figcaption></figure>"
-    )
+    with plt.rc_context(style.RC):
+        picture = picture_html(draw(frame, {}), "Deviations in joint standard errors, beside a normal law")
+    return f"<figure>{picture}</figure>"
 
 
 def fold_lines(root: Path) -> dict[str, str]:

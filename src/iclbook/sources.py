@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 NEUTRAL = frozenset(
     f"{name}.py" for name in ("errors", "files", "machines", "project", "sources", "workers", "training/replay")
 )
+PACKAGE = Path(__file__).resolve().parent
 
 
 def modules_of(part: object) -> list[str]:
@@ -25,12 +26,11 @@ def modules_of(part: object) -> list[str]:
     return [p.__module__ for p in made_of]
 
 
-def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
-    """Digest of the code that the modules ``roots`` reach, and of the C sources that these name.
+def source_digest(roots: Iterable[str | Path], package: Path = PACKAGE) -> str:
+    """Digest of the code that ``roots`` reach (:func:`reached`), and of the C sources that it names.
 
     Comments, docstrings, formatting, annotations of functions and words of error messages do not count.
     """
-    package = Path(__file__).parent if package is None else package
     digest = hashlib.sha256()
     for file in reached(roots, package):
         module = _module(file.read_text(encoding="utf-8"))
@@ -41,16 +41,15 @@ def source_digest(roots: Iterable[str], package: Path | None = None) -> str:
     return digest.hexdigest()[:16]
 
 
-def reached(roots: Iterable[str], package: Path | None = None) -> list[Path]:
-    """Files of this package that the modules ``roots`` (such as ``"iclbook.models.attention"``) reach by imports, sorted.
+def reached(roots: Iterable[str | Path], package: Path = PACKAGE) -> list[Path]:
+    """Files of this package that ``roots`` reach by imports, sorted: modules (such as ``"iclbook.models.attention"``), or files outside of it.
 
     A package's ``__init__`` that only passes a name on is looked through: the file that defines the name counts, its neighbours do not.
     One that does more counts itself: it runs before anything in its package does.
-    Modules outside this package are ignored.
     """
-    package = Path(__file__).parent if package is None else package
-    own = Path(__file__).parent.name
-    todo = [_file(package, root.split(".")[1:]) for root in roots if root.split(".")[0] == own]
+    todo: list[Path | None] = []
+    for root in roots:
+        todo += _imports(root, package) if isinstance(root, Path) else [_file(package, root)]
     found: set[Path] = set()
     while todo:
         file = todo.pop()
@@ -84,46 +83,40 @@ def _packages(file: Path, package: Path) -> Iterator[Path]:
             yield init
 
 
-def _imports(file: Path, package: Path) -> Iterator[Path | None]:
-    """The files that define what ``file`` imports from this package."""
-    here = list(file.relative_to(package).parent.parts)
+def _imports(file: Path, package: Path) -> list[Path | None]:
+    """The files that define what ``file`` imports from this package; ``None`` for what is not of it."""
+    return [_definition(package, module, name) for module, name, _ in _imported(file, package)]
+
+
+def _imported(file: Path, package: Path) -> Iterator[tuple[str, str, str]]:
+    """Every import of a file: the module, the name that is taken of it (none of ``import module``), and what it is called here."""
+    here = ".".join(file.relative_to(package.parent).parts[:-1]) if file.is_relative_to(package) else None
     for node in _module(file.read_text(encoding="utf-8")).imports:
-        if isinstance(node, ast.ImportFrom):
-            base = _base(node, here, package.name)
-            if base is not None:
-                yield from (_definition(package, base, alias.name) for alias in node.names)
-        else:
-            parts = (alias.name.split(".") for alias in node.names)
-            yield from (_file(package, below) for own, *below in parts if own == package.name)
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                yield alias.name, "", ""
+            else:
+                module = resolve_name("." * node.level + (node.module or ""), here)
+                yield module, alias.name, alias.asname or alias.name
 
 
-def _base(node: ast.ImportFrom, here: list[str], own: str) -> list[str] | None:
-    """The module an import names, as parts below the package; None for other packages."""
-    parts = node.module.split(".") if node.module else []
-    if node.level:
-        return here[: len(here) - (node.level - 1)] + parts
-    return parts[1:] if parts[:1] == [own] else None
-
-
-def _definition(package: Path, module: list[str], name: str) -> Path | None:
+def _definition(package: Path, module: str, name: str) -> Path | None:
     """The file that defines ``name`` of ``module``, looking through packages that pass it on."""
-    submodule = _file(package, [*module, name])
-    if submodule is not None:
-        return submodule
-    file = _file(package, module)
-    if file is None or file.name != "__init__.py":
-        return file
-    for node in _module(file.read_text(encoding="utf-8")).imports:
-        if isinstance(node, ast.ImportFrom) and node.level:
-            for alias in node.names:
-                if (alias.asname or alias.name) == name:
-                    return _definition(package, _base(node, module, package.name) or [], alias.name)
+    submodule, file = _file(package, f"{module}.{name}"), _file(package, module)
+    if submodule is not None or file is None or file.name != "__init__.py":
+        return submodule or file
+    for source, original, called in _imported(file, package):
+        if called == name != "" and source.startswith(package.name):
+            return _definition(package, source, original)
     return file
 
 
-def _file(package: Path, parts: list[str]) -> Path | None:
-    path = package.joinpath(*parts)
-    return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
+def _file(package: Path, module: str) -> Path | None:
+    """The file of a module of this package; ``None`` for others."""
+    own, _, below = module.partition(".")
+    path = package / below.replace(".", "/")
+    files = (path.with_suffix(".py"), path / "__init__.py") if own == package.name else ()
+    return next((file for file in files if file.is_file()), None)
 
 
 class _Module(NamedTuple):
@@ -144,22 +137,20 @@ def _module(text: str) -> _Module:
         or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
         for node in tree.body
     )
-    statements = list(_statements(tree))
-    imports = [node for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
-    for node in statements:
+    nodes = list(ast.walk(tree))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in nodes:
         _reduce(node)
     return _Module(imports, re.findall(r'library\("(\w+\.c)"', text), passes_on, _text(tree))
 
 
 def _reduce(node: ast.AST) -> None:
-    """Take from a statement what changes no number."""
-    body = getattr(node, "body", None)
-    if body and _is_docstring(body[0]):
-        body[0] = ast.Pass()
-    if isinstance(node, ast.FunctionDef):
-        every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
-        for argument in filter(None, every):
-            argument.annotation = None
+    """Take from a node what changes no number."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_docstring(node.body[0]):
+        node.body[0] = ast.Pass()
+    if isinstance(node, ast.arg):
+        node.annotation = None
+    elif isinstance(node, ast.FunctionDef):
         node.returns = None
     elif isinstance(node, ast.Assert):
         node.msg = None
@@ -177,16 +168,6 @@ def _text(node: Any) -> str:
         f"{name}={_text(value)}" for name in node._fields if (value := getattr(node, name, None)) not in (None, [])
     )
     return f"{type(node).__name__}({' '.join(fields)})"
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """A module and all statements in it, in the order of :func:`ast.walk`, which looks into expressions too: they are most of a module."""
-    todo = deque([tree])
-    while todo:
-        node = todo.popleft()
-        yield node
-        for field in ("body", "handlers", "orelse", "finalbody", "cases"):
-            todo.extend(getattr(node, field, ()))
 
 
 def _is_docstring(node: ast.AST) -> bool:

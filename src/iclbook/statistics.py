@@ -137,10 +137,7 @@ def bootstrap_error(statistic: Callable[[Array], float], values: Array) -> float
 
 def interval(differences: Array) -> Interval:
     """Mean of replicates ``(n,)``, such as paired differences, and the ends of its 95 % confidence interval by Student's t."""
-    values = _replicates(differences)
-    half = stdtrit(len(values) - 1, 0.975) * float(values.std(ddof=1)) / np.sqrt(len(values))
-    mean = float(values.mean())
-    return Interval(mean, float(mean - half), float(mean + half))
+    return prediction(differences, np.inf)
 
 
 def prediction(values: Array, of: int, level: float = 0.95) -> Interval:

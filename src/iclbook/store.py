@@ -129,22 +129,13 @@ def save(
         groups.setdefault(group, {})[name] = np.asarray(array)
     if states:
         groups[STATES] = dict(states)
-    sums, new = dict(beside or {}), []
-    try:
-        for group, members in groups.items():
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, allow_pickle=False, **members)
-            sums[group] = hashlib.sha256(buffer.getvalue()).hexdigest()
-            file = base / study / _name(group, sums[group])
-            if not file.exists():
-                new.append(file)
-            write_whole(file, buffer.getvalue())
-        return _name_files(base, study, about, sums)
-    except UserError:
-        for file in new:
-            with suppress(OSError):
-                file.unlink()
-        raise
+    sums = dict(beside or {})
+    for group, members in groups.items():
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **members)
+        sums[group] = hashlib.sha256(buffer.getvalue()).hexdigest()
+        write_whole(base / study / _name(group, sums[group]), buffer.getvalue())
+    return _name_files(base, study, about, sums)
 
 
 def update_digest(
@@ -183,21 +174,13 @@ def _name(group: str, checksum: str) -> str:
 
 
 def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iterable[str] = ()) -> None:
-    """Refuse numbers that are not finite, naming study, group and array, and of arrays over steps also run and step; no loss is there before the first step."""
+    """Refuse numbers that are not finite, naming study, group and array; no loss is there before the first step."""
     for key, array in arrays.items():
         group, name = key.split("/", 1)
-        if group in may_diverge or not np.issubdtype(array.dtype, np.floating):
-            continue
-        bad = ~np.isfinite(array)
-        steps = arrays.get(f"{group}/steps")
-        if name == "loss" and steps is not None and len(steps) == len(bad) and steps[0] == 0:
-            bad[0] = False
-        if bad.any():
-            first, at = np.argwhere(bad)[0], ""
-            if steps is not None and array.ndim > 1 and len(steps) == len(array):
-                at = f", run {first[1]}, step {steps[first[0]]}"
+        later = array[1:] if name == "loss" and arrays.get(f"{group}/steps", [1])[0] == 0 else array
+        if group not in may_diverge and np.issubdtype(array.dtype, np.floating) and not np.isfinite(later).all():
             hint = "Lower the rate, or say may_diverge of that group if diverging is a result."
-            raise UserError(f"{study}: {name} of group {group}{at} is not finite", hint)
+            raise UserError(f"{study}: {name} of group {group} is not finite", hint)
 
 
 def read_provenance(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, Any]:

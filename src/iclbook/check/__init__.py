@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import draw, replication
-from ..claims import Ledger, Record, all_ledgers, judge, ledger_of, read_records
+from ..claims import Ledger, Record, judge, ledger_of, read_records
 from ..errors import UserError
 from ..files import write_whole
 from ..inputs import chosen, executed_path
@@ -24,9 +24,7 @@ from ..reference_values import (
     Reference,
     Spread,
     Value,
-    agrees,
-    is_regression_value,
-    is_small,
+    is_unmoved,
     load_reference,
     read_reference,
     reference_path,
@@ -97,12 +95,7 @@ def check(
     """
     check_profile(profile)
     root = root or find_root()
-    known = {ledger.chapter_name: ledger for ledger in all_ledgers(root)}
-    ledgers: dict[str, Ledger] = {}
-    for name in chosen(names, root):
-        if name not in known:
-            raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
-        ledgers[name] = known[name]
+    ledgers = {name: ledger_of(name, root) for name in chosen(names, root)}
     if draw.number():
         replication.require_frozen(ledgers.values(), root)
     for name in [] if update or spread else ledgers:  # before minutes of running
@@ -184,21 +177,19 @@ def compare(
 ) -> list[Difference]:
     """Every difference between an executed chapter and its reference: values first, then verdicts, then figures.
 
-    A key whose tolerance is ``none`` must still be there; its value may be anything. A value whose tolerance is as large as itself must only stay as small;
-    its size is left to the rules that judge it.
+    A key whose tolerance is ``none`` must still be there; its value may be anything. A value whose tolerance is as large as itself must only stay as small.
     """
     differences = []
-    for key, expected in reference.records.items():
-        spread = reference.spread.get(key, [0.0] * len(expected) if isinstance(expected, list) else 0.0)
-        same = agrees if is_regression_value(expected, spread) else is_small
+    for key in dict.fromkeys([*reference.records, *records]):
+        expected = reference.records.get(key)
+        spread = np.broadcast_to(reference.spread.get(key, 0.0), np.shape(expected)).tolist()
         if key not in records:
             differences.append(Difference("missing", key, expected, None))
-        elif key not in ledger.uncompared and not same(records[key].value, expected, spread):
-            bound = _bound(expected, spread)
+        elif key not in reference.records:
+            differences.append(Difference("new", key, None, records[key].value))
+        elif key not in ledger.uncompared and not is_unmoved(records[key].value, expected, spread):
+            bound = "exact" if isinstance(expected, bool | str) else number(np.max(tolerance(expected, spread)), 2)
             differences.append(Difference("moved", key, expected, records[key].value, bound))
-    for key, record in records.items():
-        if key not in reference.records:
-            differences.append(Difference("new", key, None, record.value))
     now = words(ledger, records, profile, reference)
     for claim_id in dict.fromkeys([*reference.verdicts, *now]):
         before, after = reference.verdicts.get(claim_id), now.get(claim_id)
@@ -206,11 +197,6 @@ def compare(
             differences.append(Difference("verdict", claim_id, before, after))
     differences += [Difference("figure", *what) for what in moved(reference.figures, figures)]
     return differences
-
-
-def _bound(value: object, spread: float | list) -> str:
-    """The tolerance in words; of a list the largest."""
-    return "exact" if isinstance(value, bool | str) else number(np.max(tolerance(value, spread)), 2)
 
 
 # -- how far rounding alone carries each recorded value: chapters run again on emulated machines, in a copy of the book ------
@@ -288,9 +274,7 @@ def table(results: Sequence[ChapterCheck]) -> str:
 
 
 def _short(value: Value | None) -> str:
-    if value is None:
-        return "-"
-    text = number(value, 10) if isinstance(value, float) else str(value)
+    text = number(value, 10) if isinstance(value, float) else "-" if value is None else str(value)
     return text if len(text) <= 40 else text[:39] + "\u2026"
 
 

@@ -1,5 +1,1 @@
-"""Drawing: the style that every figure of the book shares."""
-
-from . import style
-
-__all__ = ["style"]
+"""Drawing: the style that every figure of the book shares, and what a page keeps of a figure."""

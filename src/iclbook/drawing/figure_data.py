@@ -54,21 +54,18 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
         return ""
     columns = [*before, *(name for name in COLUMNS if any(row.get(name, "") != "" for row in found))]
     written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(columns)
+    writer = csv.DictWriter(written, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for row in found:
-        values = [row.get(name, "") for name in columns]
-        writer.writerow([f"{v:.7g}" if isinstance(v, float | np.floating) else v for v in values])
+        writer.writerow({k: f"{v:.7g}" if isinstance(v, float | np.floating) else v for k, v in row.items()})
     return written.getvalue()
 
 
 def _axis_label(ax: Axes, axis: str) -> str:
     """The label of an axis; where panels share it, that of the panel or of the figure that bears it."""
-    get = f"get_{axis}label"
-    shared = ax.get_shared_x_axes() if axis == "x" else ax.get_shared_y_axes()
-    labels = [getattr(other, get)() for other in (ax, *shared.get_siblings(ax))]
-    whole = getattr(ax.figure, f"_sup{axis}label", None)
-    return next((label for label in labels if label), whole.get_text() if whole is not None else "")
+    together = getattr(ax, f"get_shared_{axis}_axes")().get_siblings(ax)
+    labels = [getattr(other, f"get_{axis}label")() for other in (ax, *together)]
+    return next(filter(None, [*labels, getattr(ax.figure, f"get_sup{axis}label")()]), "")
 
 
 def _words(axis: Any) -> Mapping[float, str]:
@@ -105,7 +102,8 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
         elif isinstance(artist, AxesImage):
             yield from _image(artist, legend)
         elif isinstance(artist, Annotation) and artist.arrow_patch is not None and artist.anncoords == "data":
-            yield _arrow(artist.get_text(), artist.xyann, artist.xy)
+            ends = dict(zip(("x", "y", "to x", "to y"), (*artist.xyann, *artist.xy), strict=True))
+            yield {"series": artist.get_text(), "kind": "arrow"} | ends
 
 
 class _Series:
@@ -178,12 +176,9 @@ def _error_bars(container: ErrorbarContainer, legend: _Series) -> Iterator[Row]:
     line, _, sticks = container
     colour = line.get_color() if line is not None else sticks[0].get_color()
     series = legend.of(container, colour)
-    for stick in sticks:
-        for (x0, y0), (x1, y1) in stick.get_segments():
-            upright = x0 == x1
-            ends = sorted((y0, y1) if upright else (x0, x1))
-            place = {"x": x0} if upright else {"y": y0}
-            yield {"series": series, "kind": "error bar", **place, "low": ends[0], "high": ends[1]}
+    for (x0, y0), (x1, y1) in (segment for stick in sticks for segment in stick.get_segments()):
+        place, ends = ({"x": x0}, (y0, y1)) if x0 == x1 else ({"y": y0}, (x0, x1))
+        yield {"series": series, "kind": "error bar", **place, "low": min(ends), "high": max(ends)}
     if line is not None:
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True):
             yield {"series": series, "kind": "points", "x": float(x), "y": float(y)}
@@ -210,10 +205,9 @@ def _band(band: PolyCollection, legend: _Series) -> Iterator[Row]:
     """The lower and the upper edge of a band at each place, which a filled curve has along x."""
     series = legend.of(band)
     edges: dict[float, list[float]] = {}
-    for path in band.get_paths():
-        for x, y in path.vertices:
-            if np.isfinite(y):
-                edges.setdefault(float(x), []).append(float(y))
+    for x, y in (vertex for path in band.get_paths() for vertex in path.vertices):
+        if np.isfinite(y):
+            edges.setdefault(float(x), []).append(float(y))
     every = -(-len(edges) // POINTS) if edges else 1
     kind = "band" + (f", every {every}th point" if every > 1 else "")
     for x in sorted(edges)[::every]:
@@ -231,10 +225,6 @@ def _image(image: AxesImage, legend: _Series) -> Iterator[Row]:
     ys = top + ys * (bottom - top) / rows if image.origin == "upper" else bottom + ys * (top - bottom) / rows
     for (i, j), value in np.ndenumerate(np.ma.filled(np.ma.asarray(values).astype(float), np.nan)):
         yield {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
-
-
-def _arrow(text: str, start: tuple[float, float], end: tuple[float, float]) -> Row:
-    return {"series": text, "kind": "arrow", "x": start[0], "y": start[1], "to x": end[0], "to y": end[1]}
 
 
 # -- tables of text: HTML that scrolls in its own box, and plain text where there is no page -----------------------------
@@ -260,18 +250,12 @@ class Table:
     label: str
     folded: bool = False
 
-    def __post_init__(self) -> None:
-        unknown = {*self.columns}.difference(*self.rows)
-        assert not unknown, f"no row of the table {self.label!r} has {', '.join(unknown)}"
-
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{html(name)}</th>' for name in self.columns.values())
+        names = {key: escape(plain(name)) for key, name in self.columns.items()}
         body = ""
         for row in self.rows:
-            cells = [
-                f'<td data-label="{escape(plain(name))}">{_cell(row.get(key, ""))}</td>'
-                for key, name in self.columns.items()
-            ]
+            cells = [f'<td data-label="{name}">{_cell(row.get(key, ""))}</td>' for key, name in names.items()]
             body += f"<tr>{''.join(cells)}</tr>"
         table = (
             f'<div class="iclbook-scroll" role="region" aria-label="{escape(self.label)}" tabindex="0">'

@@ -180,7 +180,5 @@ def _thin_ticks(ax: Axes) -> bool:
     if not any(a.x1 + touching > b.x0 for a, b in pairwise(boxes)):
         return False
     ax.tick_params(axis="x", rotation=40)
-    for label in ax.get_xticklabels():
-        label.set_horizontalalignment("right")
-        label.set_rotation_mode("anchor")
+    plt.setp(ax.get_xticklabels(), horizontalalignment="right", rotation_mode="anchor")
     return True

@@ -14,13 +14,15 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
-from itertools import combinations
+from itertools import combinations, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from IPython.core.formatters import JSONFormatter
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -39,17 +41,13 @@ from .narrow import narrow
 LEVEL = 8
 
 
-def keep(shell: Any, css_dpi: float, scale: int) -> None:
-    """From now on every figure that this notebook shows carries its numbers and its origin; a second call changes nothing.
-
-    Args:
-        shell: the notebook's IPython shell.
-        css_dpi, scale: CSS pixels an inch, and pixels of a PNG a CSS pixel.
-    """
+def keep(shell: Any) -> None:
+    """From now on every figure that a notebook with this IPython shell shows carries its numbers and its origin; a second call changes nothing."""
     formatters = shell.display_formatter.formatters
     if FIGURE in formatters:
         return
-    measure, dpi = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1", css_dpi * scale
+    measure = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1"
+    css_dpi, dpi = rcParams["figure.dpi"], rcParams["savefig.dpi"]
 
     def size(figure: Figure) -> list[int]:
         return [round(inches * css_dpi) for inches in figure.get_size_inches()]
@@ -147,13 +145,11 @@ def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Whole numbers in few words: ``0-4, 7``."""
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number == found[-1][-1] + 1:
-            found[-1] = [found[-1][0], number]
-        else:
-            found.append([number])
-    return ", ".join("-".join(map(str, ends)) for ends in found)
+    # of neighbours, number and place differ alike
+    found = [
+        [*map(itemgetter(1), run)] for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
+    ]
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in found)
 
 
 @cache

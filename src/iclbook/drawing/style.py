@@ -1,13 +1,9 @@
 """One look for every figure of the book: sizes, fonts, colours and the few shapes that all chapters share.
 
-Sizes. A figure is ``WIDTH`` inches wide and is drawn at 100 CSS pixels an inch, so it fills the 700 px text column and its
-10 pt text comes out a little smaller than the text around it. PNGs carry twice that resolution. Figures keep the size they
-were given (no tight bounding box): frames of one slider must not jump.
+A figure fills the text column of 700 CSS pixels and keeps the size that it was given (no tight bounding box): frames of one slider must not jump. It is opaque, near-white
+ground and dark ink, and the book's style sheet makes it a card, so it reads the same on the light and on the dark page.
 
-Dark page. Figures are opaque: near-white ground, dark ink. The book's style sheet turns each into a card with rounded corners, so a
-figure reads the same on the light and on the dark page, and colours keep their contrast.
-
-Alt text. Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
+Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
 
     # %% mystnb={"image": {"alt": "Error against context length: two heads overlap with gradient descent."}}
 """
@@ -16,11 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from cycler import cycler
+from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -32,16 +29,12 @@ from ..numbers import number
 from ..store import Results
 from .shown import drawn_from, keep
 
-WIDTH = 7.0  # inches; 700 px at DPI: the text column of the book
-DPI = 100  # CSS pixels an inch
-SCALE = 2  # PNG pixels a CSS pixel
-GROUND = "#FBFBF9"  # ground of every figure: near white, less glaring than white on the dark page
-INK = "#1F2328"
-GRID = "#DDDDD8"
-
-#: Okabe and Ito's colour-blind-safe colours, ordered so that neighbours differ in lightness; yellow is left out (too light).
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#4D4D4D")
-
+#: The look of every figure as matplotlib's parameters.
+RC = rc_params_from_file(Path(__file__).with_name("book.mplstyle"), use_default_template=False)
+WIDTH, DPI = RC["figure.figsize"][0], RC["figure.dpi"]  # inches; CSS pixels an inch
+SCALE = round(RC["savefig.dpi"] / DPI)  # PNG pixels a CSS pixel
+GROUND, INK, GRID = RC["figure.facecolor"], RC["text.color"], RC["grid.color"]
+PALETTE = tuple(RC["axes.prop_cycle"].by_key()["color"])
 
 #: What a colour means, the same in every chapter. Integers are head counts.
 COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
@@ -68,47 +61,6 @@ DIVERGING = LinearSegmentedColormap.from_list(
     "iclbook_diverging", ["#053B66", "#0072B2", "#8CC0DF", "#F7F7F4", "#F3B48E", "#D55E00", "#7A2E00"]
 )
 
-_RC = {
-    "figure.dpi": DPI,
-    "figure.figsize": (WIDTH, 3.0),
-    "figure.facecolor": GROUND,
-    "figure.constrained_layout.use": True,
-    "figure.max_open_warning": 10,
-    "savefig.dpi": DPI * SCALE,
-    "savefig.facecolor": GROUND,
-    "savefig.bbox": None,
-    "axes.facecolor": GROUND,
-    "axes.edgecolor": "#6E7076",
-    "axes.labelcolor": INK,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "normal",
-    "axes.labelsize": 10,
-    "axes.linewidth": 0.8,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "legend.frameon": True,  # a borderless ground behind the text: curves that pass under a legend stay out of its words
-    "legend.facecolor": GROUND,
-    "legend.edgecolor": "none",
-    "legend.framealpha": 0.85,
-    "lines.linewidth": 1.7,
-    "lines.markersize": 4.5,
-    "font.family": "DejaVu Sans",  # ships with matplotlib: the same figure on every machine
-    "mathtext.fontset": "cm",
-    "axes.formatter.use_mathtext": True,  # an axis in millions says x 10^6, not 1e6
-    "font.size": 10,
-    "axes.prop_cycle": cycler(color=PALETTE),
-}
-
 
 def show(*figures: Figure, of: Iterable[Results] = ()) -> None:
     """Show a cell's finished figures here, before the badge that follows them. A notebook shows, and closes, all that are open.
@@ -128,7 +80,7 @@ def use() -> None:
     import seaborn as sns  # takes a second, which only those who draw need to spend
 
     plt.rcdefaults()  # a reader's own matplotlibrc moves nothing
-    sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=_RC)
+    sns.set_theme(context="paper", style="ticks", palette=list(PALETTE), rc=RC)
     from IPython import get_ipython
 
     if get_ipython() is not None:
@@ -137,7 +89,7 @@ def use() -> None:
         # twice the pixels, and the figure's own size, which is cropped to its content otherwise
         set_matplotlib_formats("retina", bbox_inches=None)
         if os.environ.get("ICLBOOK_HEADLESS") == "1":
-            keep(get_ipython(), DPI, SCALE)
+            keep(get_ipython())
 
 
 def figure(
@@ -169,8 +121,7 @@ def paper_line(ax: Axes, value: float, label: str | None = "paper", *, axis: str
 
 def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | None = "theory") -> Line2D:
     """Draw a closed form, ``y`` against ``x`` (same length), as a thin dark dotted line over the measured curves."""
-    (line,) = ax.plot(x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3)
-    return line
+    return ax.plot(x, y, color=COLOURS["theory"], linestyle=(0, (1, 1.6)), linewidth=1.5, label=label, zorder=3)[0]
 
 
 def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
@@ -217,8 +168,7 @@ def heatmap(
     limit = _limit([matrix]) if vmax is None else vmax
     image = ax.imshow(matrix, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
     ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set(visible=True, color="#B9BABD", linewidth=0.8)
+    ax.spines[:].set(visible=True, color="#B9BABD", linewidth=0.8)
     ax.set_xticks(range(len(col_labels)) if col_labels else [], col_labels or [])
     ax.set_yticks(range(len(row_labels)) if row_labels else [], row_labels or [])
     ax.tick_params(length=0, labelsize=8)

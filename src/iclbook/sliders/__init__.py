@@ -11,9 +11,8 @@ Example:
     ...     return fig
     >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
 
-Environment: ``ICLBOOK_HEADLESS=1`` means static (``iclbook run`` sets it). ``ICLBOOK_EXERCISE_SLIDERS=1`` makes every
-``show`` also move all the sliders of both modes, so that running a notebook tests them: static ones through their whole range, live ones, which
-draw anew at every move, to their ends and back.
+``ICLBOOK_HEADLESS=1`` means static (``iclbook run`` sets it). Under ``ICLBOOK_EXERCISE_SLIDERS=1`` every ``show`` also moves all the sliders of both modes, so
+that running a notebook tests them: static ones through their whole range, live ones to their ends.
 """
 
 from __future__ import annotations
@@ -48,5 +47,5 @@ def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[R
     if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
         other = (LivePanel if headless else StaticPanel)(frame, sliders, **options)
         for each in (panel, other):
-            exercise(each, ends=isinstance(each, LivePanel))
+            exercise(each)
     display(panel, metadata={SLIDERS: panel.about | {"origin": origin(of)}} if headless else None)

@@ -16,14 +16,7 @@ from .panel import Frame, Panel, Slider, control_look, draw, picture, picture_ht
 
 
 class LivePanel(Panel):
-    """A panel that redraws its figure whenever a control changes.
-
-    Attributes:
-        picture: the figure.
-        output: below it, what went wrong in the last redraw; empty after one that succeeded.
-    """
-
-    interval = 900
+    """A panel that redraws its figure, ``picture``, whenever a control changes; ``output`` below it says what went wrong in the last redraw."""
 
     def control(self, slider: Slider, start: Any) -> w.Widget:
         # One redraw when the reader lets go: a kernel that redraws at every pixel falls behind.
@@ -54,11 +47,21 @@ class LivePanel(Panel):
     def _redraw(self, _: object) -> None:
         try:
             self.picture.value = picture_html(*self._drawn())
-        except Exception:
-            # The kernel only logs what a callback raises, so the reader gets it here; raising again keeps log and tests informed.
+        except Exception:  # the kernel only logs what a callback raises
             self.output.outputs = ({"output_type": "stream", "name": "stderr", "text": traceback.format_exc()},)
             raise
         self.output.outputs = ()
 
     def visible(self) -> bytes:
         return png_of(self.picture)
+
+    def positions(self, control: w.Widget) -> tuple[Any, ...]:
+        """The ends and the start: every position is drawn anew."""
+        if hasattr(control, "options"):
+            return 0, control.index, len(control.options) - 1
+        low, high = control.min, control.max
+        return (
+            (10.0**low, control.value, 10.0**high)
+            if isinstance(control, w.FloatLogSlider)
+            else (low, control.value, high)
+        )

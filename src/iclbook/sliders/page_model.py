@@ -1,8 +1,7 @@
 """A model that runs in the reader's page: its numbers as JSON, a still picture, and the name of the script that answers.
 
-``book/assets/models/NAME.js`` holds the model, ``kit.js`` and ``numbers.js`` beside it what all share. Nothing is typed in a script: weights and constants come from the
-library when the chapter runs, through ``PageModel.data``. Where no script runs (a mail, paper) the still picture stands. The book's pages load the scripts
-once; in JupyterLab each figure brings them along.
+``book/assets/models/NAME.js`` holds the model, ``kit.js`` and ``numbers.js`` beside it what all share. Weights and constants come from the library when the
+chapter runs. Where no script runs (a mail, paper) the still picture stands. Pages load the scripts once; in JupyterLab each figure brings them along.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from .panel import draw
 SHARED = ("numbers", "kit")
 #: Scripts that a model asks for when it begins, beside its own.
 BESIDE = dict.fromkeys(("train", "train_waits"), ("kernels/attention", "kernels/trainer"))
-#: Most characters of a model's numbers: a page must stay light.
-MAX_CHARACTERS = 200_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,6 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
         of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description
-    assert "" not in (title, description), f"the model {model.name!r} is shown without a title or a description"
     text = markup(model, title, description)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
@@ -68,14 +64,9 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
 
 
 def markup(model: PageModel, title: str, description: str) -> str:
-    """The figure's HTML.
-
-    Raises:
-        ValueError: numbers that are not finite.
-    """
+    """The figure's HTML. Numbers that are not finite are a ValueError."""
     # arrays become lists, and what they hold Python's numbers
     text = json.dumps(model.data, separators=(",", ":"), allow_nan=False, default=lambda array: array.tolist())
-    assert len(text) <= MAX_CHARACTERS, f"the numbers of the model {model.name!r} have {len(text)} characters"
     frame = draw(model.still, {})
     picture = base64.b64encode(frame.png).decode()
     safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element

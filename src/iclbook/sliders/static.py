@@ -6,6 +6,7 @@ outer Stack holds one inner Stack for each value of the first slider, and the se
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -15,7 +16,6 @@ import ipywidgets as w
 from ..drawing.figure_data import text
 from .panel import Frame, Panel, Slider, draw, picture, png_of, selection
 
-MAX_FRAMES = 60  # precomputed frames of a slider; a test weighs those of a page
 #: Most characters of the numbers of all frames; beyond, only those of the frame at the start are kept.
 MAX_NUMBERS = 1_000_000
 #: Where each slider stands, by index.
@@ -31,8 +31,6 @@ class StaticPanel(Panel):
             which slider indices (``frames``), the numbers as ``csv`` and which ``numbers`` these are.
     """
 
-    interval = 600
-
     def control(self, slider: Slider, start: Any) -> w.Widget:
         return selection(slider, start)
 
@@ -43,7 +41,6 @@ class StaticPanel(Panel):
             drawn[place] = draw(self.frame, values), self.words(values, list(shown.values()))
         sizes = {(frame.width, frame.height) for frame, _ in drawn.values()}
         assert len(sizes) == 1, f"slider frames of different sizes: {sizes}"
-        assert len(drawn) <= MAX_FRAMES, f"{len(drawn)} slider frames, where {MAX_FRAMES} are allowed"
         # equal frames share a widget
         pictures = {content: picture(*content) for content in dict.fromkeys(drawn.values())}
         self.links: list[w.Widget] = []
@@ -53,7 +50,7 @@ class StaticPanel(Panel):
             "sliders": [{"label": slider.label, "labels": list(slider.labels)} for slider in self.sliders],
             "start": list(self.indices()),
             "frames": {",".join(map(str, place)): frame.sha256 for place, (frame, _) in drawn.items()},
-            "description": self.description or "",
+            "description": self.description,
             **self._numbers({place: frame for place, (frame, _) in drawn.items()}),
         }
         return [self.stack]
@@ -85,17 +82,19 @@ class StaticPanel(Panel):
         """Where the sliders stand."""
         return tuple(control.index for control in self.controls)
 
+    def positions(self, control: w.Widget) -> range:
+        return range(len(control.options))
+
     def follow(self) -> None:
-        """Apply the links as the front end would."""
         for link in self.links:
             (source, trait), (target, target_trait) = link.source, link.target
             setattr(target, target_trait, getattr(source, trait))
+        place = ",".join(map(str, self.indices()))
+        if hashlib.sha256(self.visible()).hexdigest() != self.about["frames"][place]:
+            raise RuntimeError(f"{self!r} shows the wrong frame with its sliders at {place}")
 
     def visible(self) -> bytes:
         shown = self.stack
         while isinstance(shown, w.Stack):
             shown = shown.children[shown.selected_index]
         return png_of(shown)
-
-    def is_right(self, sha: str) -> bool:
-        return sha == self.about["frames"][",".join(map(str, self.indices()))]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ...models.language import GDLanguage, TransformerLanguage
 from ...project import check_profile
-from ...tasks.text import Text, chosen
+from ...tasks.text import Text
 from ...training import FixedSet, Group, Run
 from ...training.groups import AdamW, Cosine, next_token
 from ...training.study import Study
@@ -61,7 +61,7 @@ def language_studies(profile: str) -> dict[str, Study]:
     else:
         vocabulary, context, width, n_heads, seeds, rate = 300, 16, 16, 2, 2, 0.01
         windows, held_out, steps, batch_size, record = 512, 64, 30, 8, (24, 30)
-    text = chosen(vocabulary, context)
+    text = Text(vocabulary, context)
     data, observe = FixedSet(text, windows, epochs=True), OnHeldOutText(text, held_out)
     sizes = {"vocabulary": vocabulary, "context": context, "width": width, "n_heads": n_heads}
     runs = tuple(Run(seed, rate=rate, stream=0) for seed in range(seeds))
