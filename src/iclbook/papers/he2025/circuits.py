@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,21 @@ def effective_pair(omega: Array, mu: Array) -> tuple[Array, Array, Array]:
 
 
 # -- trained circuits ----------------------------------------------------------------------------------------------------
+
+
+def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Mapping[str, Any]], Records]]:
+    """Decorator: from ``{NAME: value}`` of heads to ``{figure/READING/NAME: value}`` of the heads of every reading of the score scale."""
+
+    def decorate(values: Callable[[Any], Records]) -> Callable[[Mapping[str, Any]], Records]:
+        @wraps(values)
+        def records(readings: Mapping[str, Any]) -> Records:
+            return {
+                f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()
+            }
+
+        return records
+
+    return decorate
 
 
 @dataclass(frozen=True)
@@ -183,29 +199,21 @@ def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
     return read_heads({"steps": group["steps"], "kq": merged, "ov": rows})
 
 
-def groups_of(results: Results) -> list[str]:
-    """Names of the groups whose circuits are kept."""
-    return [key[:-3] for key in results.arrays if key.endswith("/kq")]
-
-
 def read_counts(
     results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
 ) -> dict[int, Heads]:
     """Softmax heads by their number ``n_heads``, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
-    names = [name for name in groups_of(results) if re.fullmatch(rf"{prefix}\d+", name)]
-    n_heads = {name: results[f"{name}/kq"].shape[2] for name in names}  # kq is (T, R, H, D, D)
-    return {n_heads[name]: read(results.group(name), scale) for name in sorted(names, key=n_heads.get)}
+    counts = [int(found[1]) for key in results.arrays if (found := re.fullmatch(rf"{prefix}(\d+)/kq", key))]
+    return {h: read(results.group(f"{prefix}{h}"), scale) for h in sorted(counts)}
 
 
 def with_both_signs(results: Results) -> Results:
     """The same results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
     arrays = dict(results.arrays)
-    for name in groups_of(results):
-        if results[f"{name}/kq"].shape[2] == 1:
-            continue
-        kept = read_heads(results.group(name)).pairs
-        of_runs = {key: values for key, values in results.group(name).items() if values.ndim > 1}
-        arrays |= {f"{name}/{key}": values[:, kept] for key, values in of_runs.items()}
+    for name in [key[:-3] for key, kq in arrays.items() if key.endswith("/kq") and kq.shape[2] > 1]:
+        group = results.group(name)
+        kept = read_heads(group).pairs
+        arrays |= {f"{name}/{key}": values[:, kept] for key, values in group.items() if values.ndim > 1}
     return replace(results, arrays=arrays)
 
 
@@ -220,18 +228,15 @@ def code_scale(d: int, n_tasks: int = 1) -> float:
 
 def run_sd(*groups: Array) -> float:
     """Standard deviation of one run about the mean of its group, pooled over groups ``(R, ...)`` and their other axes."""
-    squares, freedom = 0.0, 0
-    for group in groups:
-        group = np.asarray(group, dtype=float)
-        if len(group) > 1:
-            squares += float(((group - group.mean(0)) ** 2).sum())
-            freedom += (len(group) - 1) * group[0].size
+    several = [np.asarray(group, dtype=float) for group in groups if len(group) > 1]
+    squares = sum(((group - group.mean(0)) ** 2).sum() for group in several)
+    freedom = sum((len(group) - 1) * group[0].size for group in several)
     return float(np.sqrt(squares / freedom)) if freedom else 0.0
 
 
 def each_run(*groups: Array) -> Estimate:
     """Every run's value, groups one after the other, with the standard error of a single one."""
-    return Estimate(np.concatenate([np.ravel(group) for group in groups]), run_sd(*groups))
+    return Estimate(np.concatenate(groups, axis=None), run_sd(*groups))
 
 
 def mean_of(runs: Array) -> Estimate:

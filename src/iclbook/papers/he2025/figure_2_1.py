@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import variation
 from torch import Tensor
 
 from ...claims import printed
@@ -21,7 +22,7 @@ from ...statistics import Estimate, jackknife, prediction
 from ...store import Results
 from ...training.study import Study
 from . import circuits
-from .circuits import Heads, Records, each_run, largest_ratio, median_error
+from .circuits import Heads, Records, by_reading, each_run, largest_ratio, median_error
 from .loss import manifold_gamma
 from .runs import PAPER_HEADS
 
@@ -84,44 +85,30 @@ def effective_entries(example: tuple[Tensor, Tensor, Tensor, Tensor], rng: torch
 # -- one and two heads: Figures 2.1, 2.2, 2.3, 2.6 ----------------------------------------------------------------------
 
 
-def each_reading(figure: str, values: Callable[[Any], Records], readings: Mapping[str, Any]) -> Records:
-    """``{NAME: value}`` of the heads of every reading of the score scale, as ``{figure/READING/NAME: value}``."""
-    return {f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()}
-
-
-def one_head(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.1")
+def one_head(h: Heads) -> Records:
     """Figure 2.1, a value per run."""
-
-    def values(h: Heads) -> Records:
-        names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
-        return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
-
-    return each_reading("fig2.1", values, readings)
+    names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
+    return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
 
 
-def two_heads(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.2")
+def two_heads(h: Heads) -> Records:
     """Figure 2.2, a value per run (and head)."""
-
-    def values(h: Heads) -> Records:
-        omega, mu = h.settled(h.omega), h.settled(h.mu)
-        found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
-        for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
-            found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
-        return found
-
-    return each_reading("fig2.2", values, readings)
+    omega, mu = h.settled(h.omega), h.settled(h.mu)
+    found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
+    for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
+        found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
+    return found
 
 
-def mirror(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.3")
+def mirror(h: Heads) -> Records:
     """Figure 2.3: how far the two heads are from mirror images, the largest ``|sum| / mean | |`` of omega and of mu after the first tenth of training."""
-
-    def values(h: Heads) -> Records:
-        late = h.steps >= 0.1 * h.steps[-1]
-        both = {"omega": h.omega[late], "mu": h.mu[late]}
-        apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
-        return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
-
-    return each_reading("fig2.3", values, readings)
+    late = h.steps >= 0.1 * h.steps[-1]
+    both = {"omega": h.omega[late], "mu": h.mu[late]}
+    apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
+    return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
 
 
 def pattern_share(h: Heads) -> np.ndarray:
@@ -130,45 +117,36 @@ def pattern_share(h: Heads) -> np.ndarray:
     return np.nan_to_num(first, nan=h.steps[-1]) / h.steps[-1]
 
 
-def early(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.6")
+def early(h: Heads) -> Records:
     """Figure 2.6: when the patterns are there for good."""
-
-    def values(h: Heads) -> Records:
-        return {"pattern_share": pattern_share(h)}
-
-    return each_reading("fig2.6", values, readings)
+    return {"pattern_share": pattern_share(h)}
 
 
 # -- Key Findings 1, 2 and 4, Figure 2.8 -------------------------------------------------------------------------------
 
 
-def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
+@by_reading("kf1")
+def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
     """Key Finding 1, every run that ends with heads of both signs: deviations of the circuits summed over the heads of a side, and whether all heads that
     are no dummies at the last record match in sign. Of the heads, and of those of each side merged."""
-
-    def values(heads: tuple[ByCount, ByCount]) -> Records:
-        by_h, sides = heads
-        matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
-        found: Records = {"sign_share": float(np.concatenate(matched).mean())}
-        for name in ("kq_deviation", "ov_deviation"):
-            worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
-            found |= {name: worst} if np.size(worst.value) else {}  # else no such run
-        return found
-
-    return each_reading("kf1", values, readings)
+    by_h, sides = heads
+    matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
+    found: Records = {"sign_share": float(np.concatenate(matched).mean())}
+    for name in ("kq_deviation", "ov_deviation"):
+        worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
+        found |= {name: worst} if np.size(worst.value) else {}  # else no such run
+    return found
 
 
-def finding_2(readings: Mapping[str, ByCount]) -> Records:
+@by_reading("kf2")
+def finding_2(by_h: ByCount) -> Records:
     """Key Finding 2, every run that ends with heads of both signs: spread of abs(omega) over the heads that are no dummies at the last record, and
     abs(sum mu) over sum abs(mu) where the run settles."""
-
-    def values(by_h: ByCount) -> Records:
-        return {
-            "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
-            "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
-        }
-
-    return each_reading("kf2", values, readings)
+    return {
+        "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
+        "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
+    }
 
 
 def peak(h: Heads) -> np.ndarray:
@@ -186,45 +164,35 @@ def fall(h: Heads) -> np.ndarray:
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-def limits(readings: Mapping[str, ByCount]) -> Records:
+@by_reading("fig2.8")
+def limits(by_h: ByCount) -> Records:
     """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
-
-    def values(by_h: ByCount) -> Records:
-        gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
-        return {
-            "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
-            "mu_fall": each_run(*(fall(h) for h in by_h.values())),
-            "gamma_spread": largest_ratio(gamma) - 1,
-            "mu_spread": largest_ratio(mu) - 1,
-        }
-
-    return each_reading("fig2.8", values, readings)
+    gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
+    return {
+        "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
+        "mu_fall": each_run(*(fall(h) for h in by_h.values())),
+        "gamma_spread": largest_ratio(gamma) - 1,
+        "mu_spread": largest_ratio(mu) - 1,
+    }
 
 
-def finding_4(readings: Mapping[str, ByCount]) -> Records:
+@by_reading("kf4")
+def finding_4(sides: ByCount) -> Records:
     """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs."""
-
-    def values(sides: ByCount) -> Records:
-        shares = each_run(*(pattern_share(h) for h in sides.values()))
-        return {"pattern_share": shares} if np.size(shares.value) else {}
-
-    return each_reading("kf4", values, readings)
+    shares = each_run(*(pattern_share(h) for h in sides.values()))
+    return {"pattern_share": shares} if np.size(shares.value) else {}
 
 
 def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
     """gamma of each number of heads; standard deviation over mean in the runs of two heads of the census that end with both signs (Key Finding 4);
     and the gamma whose mu_gamma is the paper's limit of mu, for d, L and the noise variance."""
-
-    def variation(gammas: np.ndarray) -> float:
-        return float(gammas.std() / gammas.mean())
-
     values: Records = {
         "fig2.8/text/gammas": [float(h.settled(h.gamma).mean()) for h in several.values()],
         "scale/printed_gamma": manifold_gamma(paper_limits()[1], *size),
     }
     gammas = census.gamma[-1][~circuits.one_sided(census.omega[-1], census.mu[-1])]
     if len(gammas):  # else nothing to measure
-        values["kf4/gamma_cv"] = Estimate(variation(gammas), jackknife(variation, gammas))
+        values["kf4/gamma_cv"] = Estimate(float(variation(gammas)), jackknife(variation, gammas))
     return values
 
 
@@ -263,18 +231,15 @@ def eight_heads(eight: Heads, two: Heads) -> Records:
     }
 
 
-def scales(readings: Mapping[str, Heads]) -> Records:
+@by_reading("scale")
+def scales(h: Heads) -> Records:
     """Where two heads settle, a value per run; their mean, and how far from it one printed run is expected: half of the prediction interval of one
     more run, and half a unit of the last printed digit."""
-
-    def values(h: Heads) -> Records:
-        found: Records = {}
-        for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
-            half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
-            found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
-        return found
-
-    return each_reading("scale", values, readings)
+    found: Records = {}
+    for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
+        half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
+        found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
+    return found
 
 
 # -- drawing ------------------------------------------------------------------------------------------------------------
@@ -299,15 +264,11 @@ def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None 
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
     """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores; titles say the mean
     diagonal entry of KQ and the last of OV, which carry the colour."""
-    fig, axes = style.figure(4, width=style.WIDTH, height=2.3, squeeze=False, width_ratios=[1, 1, 1, 1])
-    for i, (name, (group, scale)) in enumerate(readings.items()):
+    fig, axes = style.figure(4, height=2.3)
+    for (left, right), (name, (group, scale)) in zip(axes.reshape(2, 2), readings.items(), strict=True):
         (kq,), (ov,) = matrices(group, -1, 0, scale)
-        says = (
-            rf"KQ, {name}" + "\n" + rf"$\omega$ = {kq.diagonal().mean():.2f}",
-            "OV\n" + rf"$\mu$ = {ov[-1, -1]:.2f}",
-        )
-        for ax, matrix, title in zip(axes[0, 2 * i : 2 * i + 2], (kq, ov), says, strict=True):
-            style.heatmap(ax, matrix, title=title)
+        style.heatmap(left, kq, title=f"KQ, {name}\n$\\omega$ = {kq.diagonal().mean():.2f}")
+        style.heatmap(right, ov, title=f"OV\n$\\mu$ = {ov[-1, -1]:.2f}")
     return fig
 
 
@@ -382,10 +343,9 @@ def plot_limits(text: ByCount, code: ByCount) -> Figure:
     for n in text:
         plot_course(axes, text[n], f"H = {n}", color=style.COLOURS[n], ls="-")
         plot_course(axes, code[n], f"H = {n}, as coded", color=style.COLOURS[n], ls="--")
-    gamma, mu = paper_limits()
-    style.paper_line(axes[0], gamma, f"paper: {gamma:g} and {mu:g}")
-    style.paper_line(axes[1], mu, None)
-    for ax, label in zip(axes, ("γ (weighted mean of |ω|)", "sum of positive μ"), strict=True):
+    says, labels = paper_limits(), ("γ (weighted mean of |ω|)", "sum of positive μ")
+    for ax, value, name, label in zip(axes, says, ("paper: {:g} and {:g}".format(*says), None), labels, strict=True):
+        style.paper_line(ax, value, name)
         ax.set(xscale="log", xlabel="step", ylabel=label)
     legend_below(fig, axes[0])
     return fig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,23 +16,16 @@ from ...statistics import Estimate
 from ...store import Results
 from . import predictors
 from .circuits import Heads, Records, effective_pair, mean_of, over_blocks, read_heads, run_sd, stacked
-from .loss import Array, manifold_mu
+from .loss import Array, eta_star, manifold_mu
 from .predictors import Prompts
 from .runs import PAPER_HEADS
 
 # -- errors by context length: Figures 2.4 and 2.5 ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Curve:
-    """ICL error of a model against context length, each ``(n,)``.
-
-    Attributes:
-        lengths: common to all models.
-        mean: over its runs.
-        seeds: standard error of the mean, from how the runs differ.
-        prompts: that from the prompts, which are common to all runs and models.
-    """
+class Curve(NamedTuple):
+    """ICL error of a model against context length, each ``(n,)``: ``mean`` over its runs, and its standard error from how the runs differ (``seeds``) and
+    from the ``prompts``, which are common to all runs and models, as ``lengths`` are."""
 
     lengths: Array
     mean: Array
@@ -98,10 +91,9 @@ def estimators(lengths: Array, d: int, L: int, noise_var: float) -> dict[str, Ar
     """Errors at every length ``(n,)``: of one step of ``debiased`` and ``vanilla`` gradient descent with the rates best at the training length, in
     closed form, and of ``ridge`` regression, by drawing covariates."""
     ridge = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
-    eta_d = predictors.debiased_gd_best_eta(d, L, noise_var)
     eta_v = predictors.vanilla_gd_best_eta(d, L, noise_var)
     return {
-        "debiased": predictors.debiased_gd_error(eta_d, d, lengths, noise_var),
+        "debiased": predictors.debiased_gd_error(eta_star(d, L, noise_var), d, lengths, noise_var),
         "vanilla": predictors.vanilla_gd_error(eta_v, d, lengths, noise_var),
         "ridge": Estimate(*ridge.T),
     }
@@ -145,31 +137,29 @@ def attended(kq: Array, ov: Array, prompts: Prompts, activation: str = "softmax"
     return found
 
 
-def unexplained(yhat: Array, gd: Array) -> float:
-    """Share of the variance of predictions ``(B,)`` that a multiple of ``gd`` leaves unexplained."""
-    return float(1 - np.dot(yhat, gd) ** 2 / np.dot(gd, gd) / np.dot(yhat, yhat))
+def unexplained(yhat: Array, gd: Array) -> Array:
+    """Share of the variance of predictions ``(..., B)`` that a multiple of ``gd`` ``(B,)`` leaves unexplained, ``(...)``."""
+    return 1 - (yhat @ gd) ** 2 / (gd @ gd) / (yhat**2).sum(-1)
 
 
-def unlike_pair(yhat: Array, pair: Array) -> float:
-    """Share of the predictions' mean square that their pair misses."""
-    return float(np.mean((yhat - pair) ** 2) / np.mean(yhat**2))
+def unlike_pair(yhat: Array, pair: Array) -> Array:
+    """Share of the predictions' mean square that their pair misses, ``(..., B) -> (...)``."""
+    return np.mean((yhat - pair) ** 2, -1) / np.mean(yhat**2, -1)
 
 
 def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> Records:
     """Key Finding 3 and the two-head form, prompt by prompt, a value per run: what gradient descent leaves unexplained of the final circuits, and
     what their effective pair does, all heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by
     run."""
-    prompt = prompts.x, prompts.y, prompts.x_q
-    debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
+    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
     yhats, pairs = {}, {}  # by number of heads (R, B)
     for h, of in heads.items():
         yhats[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
         effective = zip(*effective_pair(of.omega[-1], of.mu[-1]), strict=True)  # gamma, mu_+, mu_- of each run
-        pairs[h] = [predictors.softmax_predictor([g, -g], [p, m], *prompt) for g, p, m in effective]
-    left, left_vanilla = ([[unexplained(yhat, gd) for yhat in yhats[h]] for h in heads] for gd in (debiased, vanilla))
+        pairs[h] = np.stack([predictors.softmax_predictor([g, -g], of_mu, *prompts[:3]) for g, *of_mu in effective])
+    left, left_vanilla = ([unexplained(yhat, gd) for yhat in yhats.values()] for gd in (debiased, vanilla))
     apart = [np.subtract(*both) for both in zip(left_vanilla, left, strict=True)]
-    more = [h for h in heads if h > 2]
-    missed = [[unlike_pair(*both) for both in zip(yhats[h], pairs[h], strict=True)] for h in more]
+    missed = [unlike_pair(yhats[h], pairs[h]) for h in heads if h > 2]
 
     def difference(yhat: Array, vanilla: Array, debiased: Array) -> float:
         return unexplained(yhat, vanilla) - unexplained(yhat, debiased)
@@ -178,7 +168,7 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
         """Every run's value with its error: how runs differ in ``vary``, and how prompts do."""
         return Estimate(np.concatenate(values), float(np.hypot(run_sd(*vary), of_prompts)))
 
-    first, last = yhats[min(yhats)][0], more[-1]
+    first, last = yhats[min(yhats)][0], max(yhats)
     of_difference = over_blocks(difference, first, vanilla, debiased)
     return {
         "kf3/unexplained": every(left, left, over_blocks(unexplained, first, debiased)),
@@ -190,15 +180,14 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
 def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) -> Records:
     """gamma against one head's scale (every H), and the sum of positive mu against the manifold's (H above 2); means over runs."""
     gammas = {h: of.settled(of.gamma) for h, of in heads.items()}  # each (R,)
-    mus, ratios = [], []
-    for h, of in heads.items():
-        if h > 2:
-            mu, gamma = of.settled(of.positive_mu), gammas[h]
-            mus.append(float(mu.mean() / manifold_mu(gamma.mean(), d, L, noise_var)))
-            ratios.append(mean_of(mu / manifold_mu(gamma, d, L, noise_var)).error)
+    ratios = []
+    for h in [h for h in heads if h > 2]:
+        mu, gamma = heads[h].settled(heads[h].positive_mu), gammas[h]
+        error = mean_of(mu / manifold_mu(gamma, d, L, noise_var)).error
+        ratios.append(Estimate(float(mu.mean() / manifold_mu(gamma.mean(), d, L, noise_var)), error))
     return {
         "kf3/gamma_ratio": stacked(mean_of(gamma) * np.sqrt(d) for gamma in gammas.values()),
-        "twohead/mu_ratio": Estimate(mus, ratios),
+        "twohead/mu_ratio": stacked(ratios),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -46,16 +47,9 @@ def shape_distance(a: Array, b: Array) -> float:
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
 
 
-@dataclass(frozen=True)
-class Preconditioners:
-    """Where two heads and a linear one settle on covariates of covariance Sigma.
-
-    Attributes:
-        task: what they are trained on.
-        blocks: ``(R, 2, d, d)`` KQ blocks.
-        rows: ``(R, 2, d + 1)`` rows of OV.
-        linear: ``(R, d, d)`` preconditioner of the linear head, mu KQ.
-    """
+class Preconditioners(NamedTuple):
+    """Where two heads and a linear one settle on covariates of covariance Sigma, the ``task``'s: KQ ``blocks`` ``(R, 2, d, d)`` and ``rows`` of OV
+    ``(R, 2, d + 1)`` of the two, and the preconditioner mu KQ of the ``linear`` head, ``(R, d, d)``."""
 
     task: LinearRegression
     blocks: Array
@@ -240,10 +234,6 @@ def off_steps(heads: MultiHeads, steps: Array) -> Array:
 
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
     """Heads by setting and number."""
-    for task in tasks.values():
-        third = task.d // 3
-        thirds = [range(2 * third), range(third, task.d)]
-        assert list(map(list, task.supports)) == list(map(list, thirds)), "feature groups are thirds of the features"
     scales = {setting: 1.0 if setting == "text" else code_scale(t.d, t.n_tasks) for setting, t in tasks.items()}
     return {
         setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), scale) for h in PAPER_HEADS}
@@ -296,11 +286,6 @@ def opposite_heads(heads: MultiHeads) -> Array:
     return (serves & (heads.mu.prod(-1) < 0)).sum(-1)
 
 
-def _by_task(*values: Array) -> Estimate:
-    """Values of each run ``(R, ...)`` task by task, with the error of a run."""
-    return Estimate(np.concatenate([v.ravel() for v in values]), run_sd(*(v.reshape(len(v), -1) for v in values)))
-
-
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
     """Figure 3.5: heads that serve both tasks with opposite signs (a count per run), the sums of mu omega, and errors over those of four heads on common
     prompts (those of two heads do not suffice)."""
@@ -308,8 +293,8 @@ def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]
     return {
         "opposite_heads": opposite_heads(three),
         "opposite_of_four": opposite_heads(four),
-        "sum_on": _by_task(*(sums[:, n, USED[n]] for n in (0, 1))),
-        "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "sum_on": each_run(*(sums[:, n, USED[n]] for n in (0, 1))),
+        "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "error_ratio": each_run(errors["h3/error"] / errors["h4/error"]),
         "two_over_four": errors["h2/error"] / errors["h4/error"],
     }
@@ -322,9 +307,9 @@ def four_heads(heads: MultiHeads) -> Records:
     cells = [((task == n) & (sign == s)).sum(-1) for n in (0, 1) for s in (1, -1)]  # each (R,)
     sums = heads.transfer
     return {
-        "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "heads_per_cell": np.ravel(cells),
-        "mu_omega": _by_task(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
+        "mu_omega": each_run(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
     }
 
 
@@ -372,12 +357,6 @@ def multitask_records(
     return values | {"multitask/transfer3": settings["text"][3].transfer[0].ravel()}
 
 
-def _side_by_side(matrices: Array) -> Array:
-    """Matrices ``(H, n, m)`` in one, ``(n, H m + H - 1)``, an empty column between them."""
-    rows = np.pad(matrices, ((0, 0), (0, 0), (0, 1)))
-    return np.concatenate(list(rows), axis=1)[:, :-1]
-
-
 def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
     """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (rows) and setting (pairs of columns). Framed:
     responses that go to the other task, a tenth of the head's largest or more."""
@@ -388,8 +367,8 @@ def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
         for *row, h in zip(*columns, counts, strict=True):
             row[0].set_ylabel(f"H = {h}", rotation=0, ha="right", va="center")
             for ax, blocks in zip(row, (by_h[h].top[run], by_h[h].response[run]), strict=True):
-                style.heatmap(ax, _side_by_side(blocks))
                 width = blocks.shape[-1]
+                style.heatmap(ax, np.hstack([*np.pad(blocks, ((0, 0), (0, 0), (0, 1)))])[:, :-1])
                 ax.set(xlim=(-0.5, max(counts) * (width + 1) - 1.5), anchor="N")  # cells of one size
                 ax.spines[:].set_visible(False)
                 for head in range(h):

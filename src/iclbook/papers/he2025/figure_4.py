@@ -19,7 +19,7 @@ from . import predictors
 from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
 from .figure_2_1 import Group, matrices, paper_limits, peak, plot_course
 from .figure_2_4 import Curve, Curves, attended, unexplained, unlike_pair
-from .loss import Array, effective_rate
+from .loss import Array
 from .predictors import Prompts
 from .runs import ACTIVATIONS
 
@@ -43,14 +43,14 @@ def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng:
 def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
     """Error ``(n,)`` of linear attention in closed form, at the rate that training found: a gradient step of rate eta L / L_0 where 1/L is frozen at
     1/L_0, L_0 the training length: a parabola in L."""
-    rate = float(linear.settled(effective_rate(linear.omega, linear.mu)).mean())
+    rate = float(linear.settled((linear.omega * linear.mu).sum(-1)).mean())
     return predictors.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
 
 
 def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
     """Figure 4.1: errors at 100 examples over those at the training length, and linear over softmax attention."""
     # the frozen factor scales the predictions of the other runs alike: they vary as those at the context's own length
-    frozen = replace(frozen, seeds=linear.seeds / linear.mean * frozen.mean)
+    frozen = frozen._replace(seeds=linear.seeds / linear.mean * frozen.mean)
     return {
         "fig4.1/test/linear_ratio": linear.at(100) / linear.at(L),
         "fig4.1/frozen/linear_ratio": frozen.at(100) / frozen.at(L),
@@ -92,7 +92,8 @@ def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, 
 def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
     """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn: root mean square error,
     over the root mean square of linear attention."""
-    x, y, x_q, y_q = (of[:2000] for of in (prompts.x, prompts.y, prompts.x_q, prompts.y_q))
+    some = Prompts(*(of[:2000] for of in prompts))
+    centred = some._replace(x=some.x - some.x.mean(1, keepdims=True), y=some.y - some.y.mean(1, keepdims=True))
     rng = numpy_rng(0)
     kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))[:, None]
     soft = softmax_heads_of_linear(kq, ov, gamma=1e-3)
@@ -101,8 +102,7 @@ def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
         return float(np.sqrt(unlike_pair(linear, built)))
 
     values = {}
-    centred = Prompts(x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True), x_q, y_q)
-    for name, of in (("centred", centred), ("uncentred", Prompts(x, y, x_q, y_q))):
+    for name, of in (("centred", centred), ("uncentred", some)):
         # attended takes circuits of many runs; here there is one
         (linear,), (built,) = attended(kq[None], ov[None], of, "linear"), attended(*(c[None] for c in soft), of)
         values[f"linsoft/{name}"] = Estimate(missed(linear, built), over_blocks(missed, linear, built))
@@ -178,17 +178,15 @@ def compare(results: Results, prompts: Prompts, best: float) -> dict[str, dict[s
     """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` and its error over prompts,
     the mean squared error less that of a debiased step of rate ``best``; ``debiased`` and ``vanilla``, the share of the prediction's variance that a
     multiple of such a step leaves unexplained."""
-    prompt = prompts.x, prompts.y, prompts.x_q
-    debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
+    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
     of_step = (best * debiased - prompts.y_q) ** 2
     found = {}
     for name in SLOPES:
         kq, ov = (results[f"{'h2' if name == 'softmax' else name}/{k}"][-1] for k in ("kq", "ov"))
         yhats = attended(kq, ov, prompts, name)
         apart = (yhats - prompts.y_q) ** 2 - of_step  # prompt by prompt: what both find hard cancels
-        found[name] = {"excess": apart.mean(1), "error": standard_error(apart)}
-        for step, gd in (("debiased", debiased), ("vanilla", vanilla)):
-            found[name][step] = np.array([unexplained(yhat, gd) for yhat in yhats])
+        left = {"debiased": unexplained(yhats, debiased), "vanilla": unexplained(yhats, vanilla)}
+        found[name] = {"excess": apart.mean(1), "error": standard_error(apart), **left}
     return found
 
 
@@ -200,7 +198,7 @@ def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, H
         values[f"activation/{step}"] = [float(of[step].max()) for of in found.values()]
     for name, slope in SLOPES.items():
         h, of = heads[name], found[name]
-        rate, excess = each_run(slope * h.settled(effective_rate(h.omega, h.mu))), Estimate(of["excess"], of["error"])
+        rate, excess = each_run(slope * h.settled((h.omega * h.mu).sum(-1))), Estimate(of["excess"], of["error"])
         if name == "softmax":  # shown beside the others, and judged nowhere
             rate, excess = rate.value, excess.value
         values |= {f"activation/{name}/rate": rate, f"activation/{name}/excess": excess}
@@ -212,14 +210,12 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
     fig, axes = style.figure(2 * len(groups), 2, height=2.5, squeeze=False, height_ratios=[5, 1])
     found = {name: matrices(group, -1, 0, scale) for name, group in groups.items()}
     weights = max(np.abs(ov).max() for _, ov in found.values())
-    for i, (name, (kq, ov)) in enumerate(found.items()):
-        for row, pair in enumerate((kq, ov)):
-            limit = weights if row else max(np.abs(m).max() for m in pair)
-            for h, matrix in enumerate(pair):
-                d = kq[h].shape[1]
-                value = f"ω = {np.trace(kq[h][:d]) / d:z.2f}" if row == 0 else f"μ = {ov[h][0, -1]:z.2f}"
-                title = f"{name}\n{value}" if row == 0 else value
-                style.heatmap(axes[row, 2 * i + h], matrix, limit, title=title)
+    for columns, (name, (kq, ov)) in zip(np.split(axes.T, len(groups)), found.items(), strict=True):
+        scores = max(np.abs(of_head).max() for of_head in kq)
+        for (above, below), of_head, row in zip(columns, kq, ov, strict=True):
+            d = of_head.shape[1]
+            style.heatmap(above, of_head, scores, title=f"{name}\nω = {np.trace(of_head[:d]) / d:z.2f}")
+            style.heatmap(below, row, weights, title=f"μ = {row[0, -1]:z.2f}")
     for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
     for ax in axes.ravel():

@@ -148,8 +148,8 @@ def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float
     """Slider: a pair at some gammas with its best weight, or at any between 0.02 and 0.6 in a live notebook; its predictions on the first 400 prompts
     against those of debiased gradient descent, and its point in the valley of the true loss."""
     gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
-    eta = predictors.debiased_gd_best_eta(d, L, noise_var)
-    some = prompts.x[:400], prompts.y[:400], prompts.x_q[:400]
+    eta = loss.eta_star(d, L, noise_var)
+    some = [of[:400] for of in prompts[:3]]
     gd, gd_loss = predictors.debiased_gd(eta, *some), float(predictors.debiased_gd_error(eta, d, L, noise_var))
     least, losses = min(valley.loss), np.array(valley.loss)
 
@@ -246,11 +246,8 @@ def plot_gap(found: Gap) -> Figure:
 
 def best_rate(d: int, n: int, s2: float) -> float:
     """The rate that minimises the error of debiased gradient descent, numerically."""
-
-    def error(eta: float) -> float:
-        return float(predictors.debiased_gd_error(eta, d, n, s2))
-
-    return minimize_scalar(error, bounds=(0.1, 1.5), method="bounded", options={"xatol": 1e-12}).x
+    search = {"bounds": (0.1, 1.5), "method": "bounded", "options": {"xatol": 1e-12}}
+    return minimize_scalar(predictors.debiased_gd_error, args=(d, n, s2), **search).x
 
 
 def lowest_approx_loss(d: int, L: int, s2: float, starts: int = 20) -> float:
@@ -291,14 +288,12 @@ def risk_records(d: int, L: int, s2: float) -> Records:
     xi, noise = np.geomspace(1e-3, 1e3, 41)[:, None], np.geomspace(1e-3, 1e3, 41)
     gd, bayes = predictors.gd_risk_limit(xi, noise), predictors.bayes_risk_limit(xi, noise)
     admitted, bound = noise + 1.0 / xi > 1.0, predictors.theorem_bound(xi, noise)
-    eta = predictors.debiased_gd_best_eta(d, L, s2)
+    eta = loss.eta_star(d, L, s2)
     floor = s2 + (1.0 - eta) ** 2
 
     def apart(n: int) -> float:
-        star = loss.eta_star(d, n, s2)
-        return abs(
-            float(predictors.debiased_gd_error(star, d, n, s2) / predictors.vanilla_gd_error(star, d, n, s2)) - 1
-        )
+        at = loss.eta_star(d, n, s2), d, n, s2
+        return abs(float(predictors.debiased_gd_error(*at) / predictors.vanilla_gd_error(*at)) - 1)
 
     return {
         "thm1.3/total_excess": float((gd / bayes - bound)[admitted].max()),
@@ -315,7 +310,7 @@ def risk_records(d: int, L: int, s2: float) -> Records:
 def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
     """Key Finding 3, item 4: a model trained at length L over ridge regression, total error and its excess over the noise: by what factor the ratio
     grows from L to ``far``. A constant factor does not grow."""
-    eta = predictors.debiased_gd_best_eta(d, L, s2)
+    eta = loss.eta_star(d, L, s2)
     gd = [float(predictors.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
     ridge = [predictors.ridge_error(d, n, s2)[0] for n in (L, far)]
     values: Records = {}

@@ -12,7 +12,7 @@ The trapezoidal rule in g, log s and log t converges geometrically; the tests co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -89,27 +89,13 @@ class _Head(NamedTuple):
     tilt: Array
 
 
-def _head(a: float, log_s: Array) -> _Head:
-    decay = np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G, 700.0)))
-    return _Head(a, np.exp(log_s), decay, np.exp(a * _G))
-
-
-def _power(base: Array, n: int) -> Array | float:
-    """``base`` to a whole power >= 0, by squaring."""
-    found: Array | float = 1.0
-    while n:
-        found = found * base if n & 1 else found
-        base, n = base * base if n > 1 else base, n >> 1
-    return found
-
-
 def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
     """E[m], E[m^2] and E[C] of one head at a fixed r."""
     s, tilt = head.s, head.tilt
     weights = np.stack([_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2])
     base, first, square, second = (head.decay @ weights.T).T  # each (S,)
-    power = _power(base, L - 1)
-    pairs = L * (L - 1) * first**2 * _power(base, L - 2) if L > 1 else 0.0
+    power = base ** (L - 1)
+    pairs = L * (L - 1) * first**2 * base ** (L - 2) if L > 1 else 0.0
     once, twice = _measure(s, 1), _measure(s, 2)  # ds = s dlog s
     return L * (first * power) @ once, (L * second * power + pairs) @ twice, L * (square * power) @ twice
 
@@ -124,7 +110,7 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
     power = _measure(one.s, 1)[:, None] * _measure(two.s, 1)
     pairs = 0.0
     if L > 1:
-        power = _power(base, L - 2) * power
+        power *= base ** (L - 2)
         first = (left * (_G * one.tilt)) @ right
         second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
         pairs = L * (L - 1) * float(np.vdot(first * second, power))
@@ -144,7 +130,9 @@ def exact_quadratic(omega: Array, d: int, L: int, noise_var: float) -> tuple[Arr
     for i, (r, weight) in enumerate(zip(radius, weights, strict=True)):
         known: list[_Head] = []
         for h in range(n):
-            head = _head(omega[h] * r, log_nodes[i * n + h])
+            a, log_s = omega[h] * r, log_nodes[i * n + h]
+            decay = np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G, 700.0)))
+            head = _Head(a, np.exp(log_s), decay, np.exp(a * _G))
             mean, square, overlap = _one_head(head, L)
             linear[h] += weight * r * mean / d
             matrix[h, h] += weight * (square / d + kappa * overlap)
@@ -172,22 +160,15 @@ def exact_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float
 # -- minimisers -------------------------------------------------------------------------------------------------------
 
 
-def single_head_profile(omega: float, d: int, L: int, noise_var: float) -> Optimum:
-    """The best mu of one head at fixed omega, and the true loss there."""
-    linear, matrix = exact_quadratic(np.array([omega]), d, L, noise_var)
-    mu = linear / matrix[0]
-    return Optimum(omega, float(mu[0]), float(1.0 + noise_var - 2.0 * mu @ linear + mu @ matrix @ mu))
-
-
-def pair_exact(gamma: float, d: int, L: int, noise_var: float) -> Optimum:
-    """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss.
+def pair_exact(gamma: float, d: int, L: int, noise_var: float, signs: Sequence[float] = (1.0, -1.0)) -> Optimum:
+    """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss; with the signs ``(1,)`` of one head.
 
     Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is :func:`.predictors.debiased_gd_error`.
     """
-    form, sign = exact_quadratic(np.array([gamma, -gamma]), d, L, noise_var), np.array([1.0, -1.0])
-    linear, square = float(sign @ form[0]), float(sign @ form[1] @ sign)
-    mu = linear / square
-    return Optimum(gamma, mu, 1.0 + noise_var - linear * mu)
+    sign = np.array(signs)
+    linear, matrix = exact_quadratic(gamma * sign, d, L, noise_var)
+    slope, mu = float(sign @ linear), float(sign @ linear / (sign @ matrix @ sign))
+    return Optimum(gamma, mu, 1.0 + noise_var - slope * mu)
 
 
 def _lowest(at: Callable[[float], Optimum], low: float, high: float, within: float) -> Optimum:
@@ -198,7 +179,8 @@ def _lowest(at: Callable[[float], Optimum], low: float, high: float, within: flo
 @lru_cache(maxsize=64)
 def single_head_exact(d: int, L: int, noise_var: float) -> Optimum:
     """One head, true loss: numeric minimiser over omega in (0, 3/sqrt(d)), to about 1e-6 in omega."""
-    return _lowest(lambda omega: single_head_profile(omega, d, L, noise_var), 0.02 / np.sqrt(d), 3.0 / np.sqrt(d), 1e-7)
+    low, high = 0.02 / np.sqrt(d), 3.0 / np.sqrt(d)
+    return _lowest(lambda omega: pair_exact(omega, d, L, noise_var, (1.0,)), low, high, 1e-7)
 
 
 def single_head_many_examples(d: int, noise_var: float) -> float:
