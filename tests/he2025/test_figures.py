@@ -186,7 +186,9 @@ def test_the_manifold_is_where_minimisation_ends():
 def multi_heads(omega, mu) -> figure_3.MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
     omega, mu = np.repeat(np.asarray(omega, dtype=float), 2, -1), np.asarray(mu, dtype=float)
-    return figure_3.MultiHeads(omega[..., None, :] * np.eye(8, 6), mu[..., None] * np.eye(2, 8, 6))
+    kq = np.pad(omega, ((0, 0), (0, 0), (0, 2)))[..., None] * np.eye(8)
+    group = {"steps": np.arange(1), "kq": kq[None], "ov": (mu[..., None] * np.eye(2, 8, 6))[None]}
+    return figure_3.read_multi_heads(group, 1.0)
 
 
 @pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])

@@ -1,8 +1,6 @@
-"""Two numbers per head: their patterns, how they are read from trained circuits, and how far the circuits are from that form (He et al. 2025, Key
-Findings 1 and 2).
+"""Two numbers per head: their patterns, how they are read from trained circuits, and how far these are from that form (He et al. 2025, Findings 1, 2).
 
-A head is a dummy when both abs(omega) and abs(mu) are below ``rel`` times the largest of the model; the others are active. NaN (a diverged run) counts as
-no pattern.
+A head is a dummy when both abs(omega) and abs(mu) are below :data:`DUMMY` times the model's largest. NaN (a diverged run) counts as no pattern.
 """
 
 from __future__ import annotations
@@ -10,9 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,14 +94,12 @@ def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Ma
     return decorate
 
 
-@dataclass(frozen=True)
-class Heads:
+class Heads(NamedTuple):
     """What single-task circuits say of each head.
 
     Attributes:
         steps: ``(T,)`` recorded steps.
-        omega: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included: the omega of the softmax.
-        mu: ``(T, R, H)`` last entry of OV.
+        omega, mu: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included, and last entry of OV.
         kq_deviation: ``(T, R, H)`` Frobenius norm of the effective columns of KQ minus (omega I; 0), over that of (omega I; 0).
         ov_deviation: ``(T, R, H)`` norm of OV's row without its last entry, over abs(mu).
     """
@@ -180,21 +176,17 @@ def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
 
 
 def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
-    """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end
-    negative.
+    """The heads of each sign merged into one, sum_h mu_h KQ_h and sum_h OV_h over those that end with it, of the runs that end with both signs.
 
-    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of the runs that end with heads
-    of both signs.
+    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it.
     """
-    kq, ov = scale * group["kq"].astype(float), group["ov"].astype(float)  # (T, R, H, D, D), (T, R, H, 1, D)
-    d = kq.shape[-1] - 1
-    positive = np.trace(kq[-1, ..., :d, :d], axis1=-2, axis2=-1) > 0  # (R, H)
+    positive = read_heads(group).omega[-1] > 0  # (R, H)
     both = positive.any(1) & ~positive.all(1)
-    kq, ov, positive = kq[:, both], ov[:, both], positive[both]
-    side = np.stack([positive, ~positive], 1).astype(float)  # (R, 2, H)
-    mu = np.einsum("rsh,trh->trs", side, ov[..., 0, d])
+    kq, ov = (group[name][:, both].astype(float) for name in ("kq", "ov"))  # (T, R, H, D, D), (T, R, H, 1, D)
+    side = np.stack([positive, ~positive], 1)[both].astype(float)  # (R, 2, H)
+    mu = np.einsum("rsh,trh->trs", side, ov[..., 0, -1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        merged = np.einsum("rsh,trh,trhij->trsij", side, ov[..., 0, d], kq) / mu[..., None, None]
+        merged = np.einsum("rsh,trh,trhij->trsij", side, ov[..., 0, -1], scale * kq) / mu[..., None, None]
     rows = np.einsum("rsh,trhnj->trsnj", side, ov)
     return read_heads({"steps": group["steps"], "kq": merged, "ov": rows})
 

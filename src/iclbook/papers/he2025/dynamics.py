@@ -6,7 +6,7 @@ Float64. omega and mu are (R, H), runs first; trajectories (T, R, H).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,8 +18,7 @@ from .circuits import first_kept, scale_spread, sign_matched, zero_sum
 from .loss import Array, approx_gradients, approx_loss, coupling, heads
 
 
-@dataclass(frozen=True)
-class Trajectory:
+class Trajectory(NamedTuple):
     """Recorded runs: ``steps`` (T,), ``omega`` and ``mu`` (T, R, H), ``loss`` (T, R)."""
 
     steps: Array
@@ -90,8 +89,7 @@ PATTERNS, NEAR = ("sign", "zero_sum", "homogeneous"), 0.05
 
 
 def stage_times(steps: Array, omega: Array, mu: Array) -> dict[str, Array]:
-    """When each of :data:`PATTERNS` appears for good, for trajectories (T, ..., H): sign matching, zero sum and equal abs(omega); float arrays (...),
-    NaN where it never does."""
+    """When each of :data:`PATTERNS` appears for good in trajectories (T, ..., H), float arrays (...); NaN where it never does."""
     with np.errstate(invalid="ignore"):
         holds = sign_matched(omega, mu), zero_sum(mu) < NEAR, scale_spread(omega, mu) < NEAR
     return {name: first_kept(steps, there) for name, there in zip(PATTERNS, holds, strict=True)}
@@ -106,8 +104,7 @@ WITHIN = 1e-5
 
 
 def descend(group: str, members: Sequence[int]) -> dict[str, np.ndarray]:
-    """Runs of ``h<H>``: omega and mu ``(M, H)`` at the end, their sum at the ``start``, and the step ``(M,)`` from which on each pattern holds; not a
-    number where it never does."""
+    """Runs of ``h<H>``: omega and mu ``(M, H)`` at the end, their sum at the ``start``, and when each pattern appears for good ``(M,)``."""
     n_heads, task = int(group[1:]), LinearRegression()
     starts = sample_initial(max(members) + 1, n_heads, SCALE, seed=n_heads)
     omega, mu = (values[list(members)] for values in starts)

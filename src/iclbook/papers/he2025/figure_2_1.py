@@ -51,8 +51,7 @@ def run_records(results: Results, study: Study, text: ByCount, code: ByCount) ->
 
 
 def example(d: int, L: int, rng: torch.Generator, prompts: int = 256) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)`` with all rows of OV, tokens ``(L, D, B)`` and
-    queries ``(d, B)``."""
+    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)``, tokens ``(L, D, B)`` and queries ``(d, B)``."""
     model = Attention(d, n_heads=2)
     model.initialise(torch_rng(0))
     context = torch.randn(L, d + 1, prompts, generator=rng).double()
@@ -155,10 +154,7 @@ def peak(h: Heads) -> np.ndarray:
 
 
 def fall(h: Heads) -> np.ndarray:
-    """Largest fall of the sum of positive mu below its running maximum, over where it settles.
-
-    Of the runs that end with a positive head; another has no sum that could fall.
-    """
+    """Largest fall of the sum of positive mu below its running maximum, over where it settles, of the runs that end with a positive head."""
     rise, end = h.positive_mu, h.settled(h.positive_mu)
     some = end > 0
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
@@ -197,8 +193,8 @@ def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
 
 
 def one_sided_form(census: Results, ends: ByCount) -> Records:
-    """Runs of the census that end with heads of one sign: the norms of the antisymmetric part of KQ's top block and of the symmetric part that is
-    traceless, over that of omega I, medians over the heads; beside the antisymmetric part in the other runs."""
+    """Norms over that of omega I of the antisymmetric and the traceless symmetric part of KQ's top block, medians over the heads of runs of the census
+    that end with heads of one sign; the former of the other runs, too."""
     parts: dict[str, list[float]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
     for n, h in ends.items():
         block = census[f"h{n}/kq"][-1, ..., :-1, :-1].astype(float)  # (R, H, d, d)
@@ -262,8 +258,7 @@ def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None 
 
 
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
-    """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores; titles say the mean
-    diagonal entry of KQ and the last of OV, which carry the colour."""
+    """Figure 2.1: KQ and OV of the first run of each reading, a group and the factor on its scores; titles say omega and mu, which carry the colour."""
     fig, axes = style.figure(4, height=2.3)
     for (left, right), (name, (group, scale)) in zip(axes.reshape(2, 2), readings.items(), strict=True):
         (kq,), (ov,) = matrices(group, -1, 0, scale)
@@ -337,8 +332,7 @@ def plot_course(axes: Iterable[Axes], h: Heads, label: str, **look: Any) -> None
 
 
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
-    """Figure 2.8: gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin
-    lines."""
+    """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading; mean over seeds, seeds as thin lines."""
     fig, axes = style.figure(2, height=3.3)
     for n in text:
         plot_course(axes, text[n], f"H = {n}", color=style.COLOURS[n], ls="-")

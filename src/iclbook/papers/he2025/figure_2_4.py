@@ -88,8 +88,7 @@ def code_values(results: Results) -> Records:
 
 
 def estimators(lengths: Array, d: int, L: int, noise_var: float) -> dict[str, Array | Estimate]:
-    """Errors at every length ``(n,)``: of one step of ``debiased`` and ``vanilla`` gradient descent with the rates best at the training length, in
-    closed form, and of ``ridge`` regression, by drawing covariates."""
+    """Errors at every length ``(n,)``: of one gradient step with the rate best at the training length L, in closed form, and of ridge regression."""
     ridge = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
     eta_v = predictors.vanilla_gd_best_eta(d, L, noise_var)
     return {
@@ -148,9 +147,8 @@ def unlike_pair(yhat: Array, pair: Array) -> Array:
 
 
 def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> Records:
-    """Key Finding 3 and the two-head form, prompt by prompt, a value per run: what gradient descent leaves unexplained of the final circuits, and
-    what their effective pair does, all heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by
-    run."""
+    """Key Finding 3 and the two-head form, a value per run: what gradient descent leaves unexplained of the final circuits, and what their effective pair
+    does, heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by run."""
     debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
     yhats, pairs = {}, {}  # by number of heads (R, B)
     for h, of in heads.items():
@@ -195,8 +193,7 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 
 
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
-    """Figure 2.4: ICL error against context length for each head count, mean over seeds, and what the published code prints; right, over that of two
-    heads."""
+    """Figure 2.4: ICL error against context length by head count, and what the published code prints; right, over that of two heads."""
     fig, (ax, ratio) = style.figure(2, height=3.1)
     lengths, two = curves[2].lengths, curves[2].mean
     for h, curve in curves.items():

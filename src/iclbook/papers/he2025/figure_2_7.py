@@ -143,11 +143,9 @@ def plot_stage_times(times: Times) -> Figure:
     for ax, (h, found) in zip(axes, times.items(), strict=True):
         data = [RATE * np.maximum(found[k][np.isfinite(found[k])], 1) for k in STAGES]
         look = {"whis": (5, 95), "showfliers": False, "patch_artist": True, "widths": 0.6}
-        parts = ax.boxplot(data, tick_labels=list(STAGES.values()), **look)
+        parts = ax.boxplot(data, tick_labels=list(STAGES.values()), medianprops={"color": style.INK}, **look)
         for box, colour in zip(parts["boxes"], style.PALETTE, strict=False):
             box.set(facecolor=colour, alpha=0.7)
-        for line in parts["medians"]:
-            line.set_color(style.INK)
         ax.set_yscale("log")
         ax.set_title(f"H = {h} ({len(found['sign'])} runs)")
         ax.tick_params(axis="x", labelsize=8)
@@ -209,8 +207,7 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
 
 
 def flow_of_pair(d: int, L: int, noise_var: float) -> dict[str, Array]:
-    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, to time 10^7: ``times`` and ``gamma``, and from ``late`` = 1000 on
-    the ``closed`` form of the valley."""
+    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, and from time 1000 on (``late``) the ``closed`` form of the valley."""
     times = np.concatenate([[0.0], np.geomspace(1, 1e7, 60)])
     gamma = np.abs(dynamics.flow([0.25, -0.25], [1.6, -1.6], times, d, L, noise_var).omega).mean(-1).ravel()
     start = np.searchsorted(times, 1e3)

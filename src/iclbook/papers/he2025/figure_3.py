@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -79,9 +78,8 @@ def preconditioners(results: Results, task: LinearRegression) -> Preconditioners
 
 
 def preconditioner_records(results: Results, found: Preconditioners, census: Preconditioners) -> Records:
-    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how the
-    optimum nears the inverse covariance as L grows. For the runs that split: the shape of the blocks, and what the displayed step, preconditioned by the blocks
-    weighted with mu, leaves of their answers, beside a step without a preconditioner."""
+    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how that nears
+    Sigma^-1 as L grows. Of runs that split: the shape of the blocks, and what steps with and without them as preconditioner leave of the answers."""
     inverse, best = np.linalg.inv(found.task.covariance), found.best()
     by_length = [shape_distance(found.best(n), inverse) for n in (10, 40, 160, 1000)]
     split = found.split
@@ -111,8 +109,7 @@ def preconditioner_records(results: Results, found: Preconditioners, census: Pre
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
-    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each over
-    its largest entry, which its title names."""
+    """KQ blocks of the first run that splits, Sigma^-1, the linear preconditioner at its best and as trained; each over its largest entry."""
     titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
     fig, axes = style.figure(5, height=2.0, squeeze=False)
     blocks = found.blocks[int(np.argmax(found.split))]
@@ -148,49 +145,27 @@ USED, UNUSED = ((0, 1), (1, 2)), (2, 0)
 SERVES = 0.1
 
 
-@dataclass(frozen=True)
-class MultiHeads:
-    """Two-task circuits at the end of training: ``kq`` ``(R, H, D, d)``, KQ's effective columns, ``ov`` ``(R, H, N, D)``, OV's read-out rows, and the factor
-    ``scale`` on the scores."""
+class MultiHeads(NamedTuple):
+    """Two-task circuits at the end of training.
+
+    Attributes:
+        kq, ov: ``(R, H, D, d)`` KQ's effective columns, and ``(R, H, N, D)`` OV's read-out rows.
+        scale: the factor on the scores.
+        top, omega: ``(R, H, d, d)`` KQ's top block, the score scale included, and its diagonal ``(R, H, d)``.
+        response, mu: ``(R, H, N, N)`` OV's response block, and its diagonal ``(R, H, N)``.
+        by_group: ``(R, H, 3)`` mean omega of each feature group: own to task 1, shared, own to task 2.
+        transfer: ``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S.
+    """
 
     kq: Array
     ov: Array
-    scale: float = 1.0
-
-    @property
-    def top(self) -> Array:
-        """``(R, H, d, d)`` KQ's top block, the score scale included."""
-        return self.scale * self.kq[..., : self.kq.shape[-1], :]
-
-    @property
-    def response(self) -> Array:
-        """``(R, H, N, N)`` OV's response block."""
-        return self.ov[..., self.kq.shape[-1] :]
-
-    @property
-    def omega(self) -> Array:
-        """``(R, H, d)`` diagonal of KQ's top block."""
-        return np.diagonal(self.top, axis1=-2, axis2=-1)
-
-    @property
-    def mu(self) -> Array:
-        """``(R, H, N)`` diagonal of OV's response block."""
-        return np.diagonal(self.response, axis1=-2, axis2=-1)
-
-    @property
-    def steps(self) -> Array:
-        """``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j."""
-        return np.einsum("rhnm,rhj->rnmj", self.response, self.omega)
-
-    @property
-    def by_group(self) -> Array:
-        """``(R, H, 3)`` mean omega of each feature group: own to task 1, shared, own to task 2."""
-        return self.omega.reshape(*self.omega.shape[:2], 3, -1).mean(-1)
-
-    @property
-    def transfer(self) -> Array:
-        """``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S."""
-        return np.einsum("rhn,rhs->rns", self.mu, self.by_group)
+    scale: float
+    top: Array
+    omega: Array
+    response: Array
+    mu: Array
+    by_group: Array
+    transfer: Array
 
 
 #: Heads of two tasks by number of heads, and these by setting.
@@ -200,8 +175,13 @@ Settings = Mapping[str, ByCount]
 
 def read_multi_heads(group: Mapping[str, Array], scale: float) -> MultiHeads:
     """Settled heads of a two-task group with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, N, D)``."""
-    kq, ov = settled(group["steps"], group["kq"]), settled(group["steps"], group["ov"])
-    return MultiHeads(kq[..., : -ov.shape[-2]], ov, scale)
+    kq, ov = (settled(group["steps"], group[name]) for name in ("kq", "ov"))
+    d = kq.shape[-1] - ov.shape[-2]
+    top, response = scale * kq[..., :d, :d], ov[..., d:]
+    omega, mu = (np.diagonal(block, axis1=-2, axis2=-1) for block in (top, response))
+    by_group = omega.reshape(*omega.shape[:2], 3, -1).mean(-1)
+    transfer = np.einsum("rhn,rhs->rns", mu, by_group)
+    return MultiHeads(kq[..., :d], ov, scale, top, omega, response, mu, by_group, transfer)
 
 
 def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array, Array]:
@@ -227,8 +207,8 @@ def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array
 
 
 def off_steps(heads: MultiHeads, steps: Array) -> Array:
-    """``(R,)`` root mean square distance of the heads' steps from these, over their size."""
-    apart = heads.steps - steps
+    """``(R,)`` root mean square distance from ``steps`` ``(N, N, d)``, over their size, of the sums over the heads of OV_nm omega_j."""
+    apart = np.einsum("rhnm,rhj->rnmj", heads.response, heads.omega) - steps
     return np.linalg.norm(apart.reshape(len(apart), -1), axis=1) / np.linalg.norm(steps)
 
 
@@ -287,8 +267,7 @@ def opposite_heads(heads: MultiHeads) -> Array:
 
 
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
-    """Figure 3.5: heads that serve both tasks with opposite signs (a count per run), the sums of mu omega, and errors over those of four heads on common
-    prompts (those of two heads do not suffice)."""
+    """Figure 3.5: how many heads serve both tasks with opposite signs, the sums of mu omega, and errors over those of four heads on common prompts."""
     sums = three.transfer  # (R, 2, 3)
     return {
         "opposite_heads": opposite_heads(three),
@@ -314,8 +293,7 @@ def four_heads(heads: MultiHeads) -> Records:
 
 
 def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTaskRegression) -> Records:
-    """One beta for both tasks: error of the best cross-task estimator over that of separate steps; how far from its steps four heads are, in the runs that
-    do better than three heads, and how far from separate ones."""
+    """One beta for both tasks: error of the best cross-task steps over that of separate ones, and how far from both are runs of four heads that beat three."""
     (cross, low), (separate, high) = best_steps(task), best_steps(task, separate=True)
     better = errors["h4/error"] < errors["h3/error"]
     if not better.any():  # as in short trainings: all count
@@ -329,8 +307,7 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
 
 
 def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression) -> Records:
-    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads; and what one with
-    equal weights leaves."""
+    """Figure 3.3: what one step of debiased gradient descent leaves of the answers of two heads, weighted by their diagonals and with equal weights."""
     weights = np.einsum("rhn,rhj->rnj", heads.mu, heads.omega)[..., None] * np.eye(task.d)
     equal = np.broadcast_to(np.eye(task.d), weights.shape)
     every = {"unexplained": weights, "unexplained_by_equal": equal}

@@ -41,8 +41,7 @@ def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng:
 
 
 def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
-    """Error ``(n,)`` of linear attention in closed form, at the rate that training found: a gradient step of rate eta L / L_0 where 1/L is frozen at
-    1/L_0, L_0 the training length: a parabola in L."""
+    """Error ``(n,)`` of linear attention with 1/L frozen at the training length's 1/L_0: a gradient step of the trained rate eta times L / L_0."""
     rate = float(linear.settled((linear.omega * linear.mu).sum(-1)).mean())
     return predictors.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
 
@@ -90,8 +89,7 @@ def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, 
 
 
 def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
-    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn: root mean square error,
-    over the root mean square of linear attention."""
+    """Random linear attention of two heads, built of four softmax heads, on tokens centred and as drawn: root mean square error over root mean square."""
     some = Prompts(*(of[:2000] for of in prompts))
     centred = some._replace(x=some.x - some.x.mean(1, keepdims=True), y=some.y - some.y.mean(1, keepdims=True))
     rng = numpy_rng(0)
@@ -175,9 +173,8 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
 
 
 def compare(results: Results, prompts: Prompts, best: float) -> dict[str, dict[str, Array]]:
-    """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` and its error over prompts,
-    the mean squared error less that of a debiased step of rate ``best``; ``debiased`` and ``vanilla``, the share of the prediction's variance that a
-    multiple of such a step leaves unexplained."""
+    """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` over the squared error of a
+    debiased step of rate ``best``, with its error, and what a multiple of a ``debiased`` or ``vanilla`` step leaves unexplained."""
     debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
     of_step = (best * debiased - prompts.y_q) ** 2
     found = {}
@@ -191,8 +188,7 @@ def compare(results: Results, prompts: Prompts, best: float) -> dict[str, dict[s
 
 
 def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, Heads], star: float) -> Records:
-    """Softmax, square and tanh, a value a run: error above that of the best step, and ``2 C_f |omega| |mu|``, the paper's effective rate; ``star`` is
-    the rate of Theorem 1."""
+    """Softmax, square and tanh, a value a run: error above the best step's, and the effective rate ``2 C_f |omega| |mu|``; ``star`` is Theorem 1's."""
     values: Records = {"activation/eta_star": star}
     for step in ("debiased", "vanilla"):
         values[f"activation/{step}"] = [float(of[step].max()) for of in found.values()]

@@ -1,5 +1,4 @@
-"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold",
-"Training Setup")."""
+"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold")."""
 
 from __future__ import annotations
 
@@ -54,9 +53,8 @@ def _matched_pair(h: Heads) -> Array:
 
 
 def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
-    """The pair's minimum, beside two heads of the paper's size and the pair's true loss at gamma = 0.13; how the trained gamma depends on rate and
-    batch size; share of the runs of all settings with one head of each sign, matched; and the share of those that differ in this from the same
-    start at the paper's own rate and batch size."""
+    """The pair's minimum beside trained heads and the pair's true loss at gamma = 0.13; how the trained gamma depends on rate and batch size; the share of
+    all runs that end as a matched pair, and of those that differ in this from the same start at the paper's own setting."""
     gamma, slow = settled_gammas(settings), settings[256][RATES[0]]
     quarter = slow.gamma[np.argmin(np.abs(slow.steps - 0.75 * slow.steps[-1]))]
     own, every = _matched_pair(settings[256][1e-3]), [_matched_pair(h) for by in settings.values() for h in by.values()]
@@ -76,9 +74,8 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
 
 
 def decay_records(decayed: Heads, constant: Heads, reduced: Heads, best: Optimum, *size: float) -> Records:
-    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and the relative cost of the mean
-    against the pair's minimum (d, L, noise variance: ``size``). For the model of two numbers per head: how many runs are
-    one-sided, and where the others settle."""
+    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and what the mean costs against the
+    pair's minimum (``size``: d, L, noise variance). Of two numbers per head: how many runs are one-sided, and where the others settle."""
     gammas = decayed.settled(decayed.gamma)[decayed.pairs]
     sided = reduced.one_sided
     return {

@@ -6,7 +6,7 @@ Var(beta^T x) = 1; ``noise_var`` is sigma^2 (s2 in formulas), ``d`` the dimensio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,10 +97,8 @@ def odd_even_split(omega: ArrayLike, mu: ArrayLike, d: int) -> tuple[Array, Arra
 
 
 def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int) -> Array:
-    """The lower bound of Stage II: sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k) = |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2), (...).
-
-    It bounds the odd part of the Taylor series when the signs of omega and mu match.
-    """
+    """The lower bound of Stage II on the odd part where signs match, sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k), which is
+    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2), shape (...)."""
     omega, mu = heads(omega, mu)
     norm = np.abs(mu).sum(axis=-1)
     overlap = np.sum(np.abs(mu * omega), axis=-1)
@@ -168,8 +166,7 @@ def manifold_flow_gamma(time: ArrayLike, gamma0: float, d: int, L: int, noise_va
     return (gamma0**-6.0 + rate * np.asarray(time, dtype=np.float64)) ** (-1.0 / 6.0)
 
 
-@dataclass(frozen=True)
-class Optimum:
+class Optimum(NamedTuple):
     """A minimiser: |omega|, mu (of the positive head) and the loss there."""
 
     omega: float

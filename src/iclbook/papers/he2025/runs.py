@@ -36,7 +36,7 @@ def squared_errors(
         ``group -> (mean (R,), standard error (R,))``; linear attention divides by the length of the context it sees.
     """
     task = dataclasses.replace(study.data, L=length)
-    models = {group.name: group.model(**dict(group.kwargs)) for group in study.groups}
+    models = {group.name: group.build() for group in study.groups}
     g = generator(EVAL_SEED, EVAL_PURPOSE)
     sums = {name: np.zeros((2, h.loss.shape[1])) for name, h in histories.items()}
     normals = torch.empty(task.normals, EVAL_BATCH)
@@ -67,18 +67,17 @@ def error_by_length(study: Study, histories: dict[str, History]) -> dict[str, np
     """
     n_batches, lengths = _size(study)
     per_length = [squared_errors(study, histories, length, n_batches) for length in lengths]
-    arrays: dict[str, np.ndarray] = {}
+    arrays = {f"{name}/lengths": np.array(lengths) for name in histories}
     for name in histories:
-        mean, error = (np.stack(of) for of in zip(*(found[name] for found in per_length), strict=True))
-        arrays |= {f"{name}/lengths": np.array(lengths), f"{name}/error": mean, f"{name}/error_se": error}
+        arrays[f"{name}/error"], arrays[f"{name}/error_se"] = np.stack([found[name] for found in per_length], axis=1)
     return arrays
 
 
 def final_multitask_error(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
     """Error of the final circuits at the training length, summed over tasks: ``<group>/error`` and ``error_se`` ``(R,)``."""
     errors = squared_errors(study, histories, study.data.L, _size(study)[0])
-    means = {f"{name}/error": mean for name, (mean, _) in errors.items()}
-    return means | {f"{name}/error_se": se for name, (_, se) in errors.items()}
+    names = ("error", "error_se")
+    return {f"{group}/{name}": of for group, both in errors.items() for name, of in zip(names, both, strict=True)}
 
 
 # -- studies ------------------------------------------------------------------------------------------------------------
@@ -112,9 +111,8 @@ def isotropic(
     """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
 
     ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
-    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads.
-    ``affine_rate`` is the affine activation's own rate: the sum that normalises its weights passes through zero where scores are large, and near
-    that pole rounding decides a step. A short run stays clear of it at a low rate.
+    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads. At a low ``affine_rate`` a short run stays clear of the pole where the
+    affine weights' sum passes through zero and rounding decides a step.
     """
     runs = _seeds(seeds, rate)
     groups = [_attention(f"h{h}", 5, h, runs if h < 8 else runs[:1]) for h in heads]
@@ -133,8 +131,7 @@ def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -
 
 
 def activations(name: str, steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
-    """Figure 4.2 with another constant C: ``activations_coded`` with the published code's score scale 1/sqrt(d+1), ``activations_small`` 1 + Cx with
-    a smaller C, so that the sum of its weights starts farther from its zero."""
+    """Figure 4.2 with another C: ``activations_coded`` with the code's 1/sqrt(d+1), ``activations_small`` 1 + Cx whose sum starts farther from its zero."""
     if name == "activations_coded":
         of = {kind: {"activation": kind, "score_scale": "code"} for kind in ACTIVATIONS}
     else:

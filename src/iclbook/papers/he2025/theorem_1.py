@@ -37,8 +37,8 @@ def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[st
     wanted = np.concatenate([[0], np.geomspace(1, run.steps[-1], points)])
     pick = np.unique([np.argmin(np.abs(run.steps - step)) for step in wanted])
     omega, mu = (values[pick].swapaxes(0, 1) for values in (run.omega, run.mu))  # (R, T, H)
-    approx = loss.approx_loss(omega, mu, d, L, s2)
-    found = {"steps": run.steps[pick], "true": true_loss.exact_loss(omega, mu, d, L, s2), "approx": approx}
+    approx, true = (of(omega, mu, d, L, s2) for of in (loss.approx_loss, true_loss.exact_loss))
+    found = {"steps": run.steps[pick], "true": true, "approx": approx}
     found |= {"without": approx - loss.coupling(d, L, s2) * mu.sum(-1) ** 2}
     lengths, near = (10, 20, 40, 100, 400, 1000, 4000, 10_000), 0.03
     mus = [float(loss.manifold_mu(near, d, n, s2)) for n in lengths]
@@ -145,8 +145,7 @@ def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
 
 
 def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
-    """Slider: a pair at some gammas with its best weight, or at any between 0.02 and 0.6 in a live notebook; its predictions on the first 400 prompts
-    against those of debiased gradient descent, and its point in the valley of the true loss."""
+    """Slider: predictions of a pair with its best weight against those of debiased gradient descent, and its point in the valley of the true loss."""
     gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
     eta = loss.eta_star(d, L, noise_var)
     some = [of[:400] for of in prompts[:3]]
@@ -193,8 +192,7 @@ Gap = tuple[Array, Array]
 
 
 def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS, draws: int = 4000) -> Gap:
-    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts:
-    quantiles ``(2, n)`` and bound ``(n,)`` at gammas ``(n,)``."""
+    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts at gammas ``(n,)``, and its bound."""
     prompts = predictors.sample_prompts(draws, d, L, s2, seed)
     apart = predictors.gd_gap(gammas, eta, prompts.x, prompts.y, prompts.x_q)
     return np.quantile(apart, [0.5, 1 - DELTA], axis=1), predictors.theorem_gap_bound(gammas, d, s2)
@@ -202,15 +200,12 @@ def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS
 
 def gap_by_dimension(L: int, s2: float, eta: float, seed: int, draws: int = 2000) -> Gap:
     """The same at the theorem's largest gamma, ``(sqrt(d) log(L / delta))^-1``, in every dimension; eta is one for all."""
-    largest = {d: np.array([1.0 / (np.sqrt(d) * np.log(L / DELTA))]) for d in DIMENSIONS}
-    columns = zip(*(gap(d, L, s2, eta, seed, gamma, draws) for d, gamma in largest.items()), strict=True)
-    quantiles, bound = (np.concatenate(of, -1) for of in columns)
-    return quantiles, bound
+    found = [gap(d, L, s2, eta, seed, 1.0 / (np.sqrt([d]) * np.log(L / DELTA)), draws) for d in DIMENSIONS]
+    return np.hstack([quantiles for quantiles, _ in found]), np.hstack([bound for _, bound in found])
 
 
 def gap_records(found: Sequence[Gap], by_dimension: Sequence[Gap]) -> Records:
-    """Theorem 1.1 on the first draw of prompts, of which the others say how much it varies: the gap over its bound, its slope in gamma, and the
-    powers of d with which gap and bound grow, the latter without its factor d as well."""
+    """Theorem 1.1 on the first draw of prompts, of which the others say how much it varies: the gap over its bound, its slope in gamma, and powers of d."""
     ratio = [float((quantiles[1] / bound).max()) for quantiles, bound in found]
     slope = [predictors.loglog_slope(GAMMAS[:8], quantiles[0, :8]) for quantiles, _ in found]
     ratios = np.array([quantiles[1] / bound for quantiles, bound in by_dimension])  # (draws, dimensions)
@@ -308,8 +303,7 @@ def risk_records(d: int, L: int, s2: float) -> Records:
 
 
 def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
-    """Key Finding 3, item 4: a model trained at length L over ridge regression, total error and its excess over the noise: by what factor the ratio
-    grows from L to ``far``. A constant factor does not grow."""
+    """Key Finding 3, item 4: error and excess of a model trained at length L over ridge regression's, and by what factor the ratio grows to ``far``."""
     eta = loss.eta_star(d, L, s2)
     gd = [float(predictors.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
     ridge = [predictors.ridge_error(d, n, s2)[0] for n in (L, far)]
@@ -321,8 +315,7 @@ def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
 
 
 def expansion_records(d: int, L: int, s2: float, draws: int = 200) -> Records:
-    """The displayed gradient updates and the Taylor form against the approximate loss, and the bound of Hoelder's inequality (Stages I and II), at random
-    points of four heads."""
+    """Stages I and II at random points of four heads: the displayed updates and the Taylor form against the approximate loss, and Hoelder's bound."""
     omega, mu = numpy_rng(0).normal(size=(2, draws, 4)) * [[[0.3]], [[2.0]]]
     exact = loss.approx_gradients(omega, mu, d, L, s2)
     c, terms = loss.coupling(d, L, s2), loss.stage_one_terms(omega, mu, d, L, s2)

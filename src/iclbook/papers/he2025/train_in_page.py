@@ -19,7 +19,7 @@ from ...models import Attention
 from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
-from ...training import Group, History, Run, Trainer, log_and_linear_steps
+from ...training import Group, History, Run, Trainer
 from . import predictors, true_loss
 from .circuits import Heads, read_heads
 from .figure_2_1 import paper_limits
@@ -42,8 +42,8 @@ BATCHES = (16, 32, 64, 128, 256, 512, 1024)
 SEEDS = 100
 #: Training in the page stops here, where the paper's does.
 MOST = 500_000
-#: Steps of the run that the still picture shows: the pair stands. Frames of it for browsers that cannot train.
-STEPS, FRAMES = 3_000, 24
+#: Frames of the run that the still picture shows, for browsers that cannot train.
+FRAMES = 24
 #: Names for readers, in the order of ``native/page/page.c``.
 ACTIVATIONS = {
     "softmax": "softmax",
@@ -74,11 +74,6 @@ def trainer(task: LinearRegression, settings: Mapping[str, Any], steps: int, rec
     run = Run(chosen["seed"], rate=chosen["rate"], init_scale=chosen["scale"])
     group = Group("page", Attention, kwargs, (run,), may_diverge=True)
     return Trainer(task, [group], steps, chosen["batch"], record=record, device="cpu")
-
-
-def course(task: LinearRegression, settings: Mapping[str, Any], steps: int = STEPS) -> History:
-    """One run of the page, by the library."""
-    return trainer(task, settings, steps, log_and_linear_steps(steps)).train(progress=False)["page"]
 
 
 def score_scale(task: LinearRegression, settings: Mapping[str, Any]) -> float:
@@ -117,15 +112,9 @@ def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
     ]
 
 
-def train_in_page(task: LinearRegression, history: History | None = None) -> PageModel:
-    """The panel in which a reader trains the paper's model.
-
-    Args:
-        task: the paper's.
-        history: the run of :data:`BEGIN`, which the still picture shows; trained here if it is not given.
-    """
+def train_in_page(task: LinearRegression, history: History) -> PageModel:
+    """The panel in which a reader trains the paper's model; the still picture shows ``history``, a run of :data:`BEGIN`."""
     layout, (omega, mu) = task.layout(), paper_limits()
-    history = course(task, {}) if history is None else history
     anchors = {claim.id: claim.anchor for claim in load_ledger("he2025").claims}
     tries = [dict(zip(TRY, one, strict=True)) for one in TRIES]
     for one in tries:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gammaln, roots_legendre
+from scipy.special import roots_legendre
 from scipy.stats import chi
 
 from .loss import Array, Optimum, heads
@@ -43,34 +43,9 @@ def _radius_nodes(d: int) -> tuple[Array, Array]:
     low, high = chi.ppf(1e-17, d) if d > 1 else 0.0, chi.isf(1e-17, d)
     nodes, weights = roots_legendre(_RADII)
     r = low + (high - low) * (nodes + 1.0) / 2.0
-    log_density = (d - 1) * np.log(r) - r**2 / 2.0 - (d / 2.0 - 1.0) * np.log(2.0) - gammaln(d / 2.0)
-    weights = weights * np.exp(log_density)
+    weights = weights * chi.pdf(r, d)
     weights /= weights.sum()
     return r[weights >= 1e-18], weights[weights >= 1e-18]
-
-
-def _log_nodes(a: Array, L: int) -> list[Array]:
-    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands.
-
-    They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
-    the measure itself.
-    """
-    growth = np.minimum(a**2, 9.0 * a)
-    low = -np.log(L) - growth - _TAIL
-    least = max(L - 2, 1)
-
-    def alive(i: Array) -> Array:
-        scores = (low + _LOG_STEP * i)[:, None] + a[:, None] * _G
-        laplace = np.exp(-np.exp(np.minimum(scores, 700.0))) @ _G_WEIGHTS
-        return least * np.log(np.maximum(laplace, 1e-300)) > -_TAIL - 2.0 * np.log(L)
-
-    # the Laplace transform falls with s, so those that count come first: bisection for the first that does not
-    first, last = np.zeros(len(a), dtype=int), np.ceil((60.0 + growth - low) / _LOG_STEP).astype(int)
-    while (first < last).any():
-        middle = (first + last) // 2
-        counts = alive(middle)
-        first, last = np.where(counts, middle + 1, first), np.where(counts, last, middle)
-    return [start + _LOG_STEP * np.arange(_SUMMED, end + 1) for start, end in zip(low, first, strict=True)]
 
 
 def _measure(s: Array, power: int) -> Array:
@@ -87,6 +62,23 @@ class _Head(NamedTuple):
     s: Array
     decay: Array
     tilt: Array
+
+
+def _head(a: float, L: int) -> _Head:
+    """The head at the nodes that its Laplace integrand needs.
+
+    They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
+    the measure itself.
+    """
+    size = abs(a)  # a pair (a, -a) shares its nodes
+    growth = min(size**2, 9.0 * size)
+    low = -np.log(L) - growth - _TAIL
+    high = 4.0 + 9.0 * size  # from here on s exp(a g) is above exp(4) at all nodes
+    log_s = low + _LOG_STEP * np.arange(_SUMMED, np.ceil((high - low) / _LOG_STEP))
+    decay = np.exp(-np.exp(log_s[:, None] + size * _G))  # (S, G)
+    alive = max(L - 2, 1) * np.log(np.maximum(decay @ _G_WEIGHTS, 1e-300)) > -_TAIL - 2.0 * np.log(L)
+    end = np.count_nonzero(alive) + 1  # the Laplace transform falls with s, so those that count come first
+    return _Head(a, np.exp(log_s[:end]), decay[:end, :: 1 if a == size else -1], np.exp(a * _G))
 
 
 def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
@@ -123,16 +115,12 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
 def exact_quadratic(omega: Array, d: int, L: int, noise_var: float) -> tuple[Array, Array]:
     """A ``(H,)`` and B ``(H, H)`` of the true loss 1 + s2 - 2 mu.A + mu^T B mu at fixed ``omega`` (H,)."""
     n = len(omega)
-    radius, weights = _radius_nodes(d)
-    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L)
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
-    for i, (r, weight) in enumerate(zip(radius, weights, strict=True)):
+    for r, weight in zip(*_radius_nodes(d), strict=True):
         known: list[_Head] = []
         for h in range(n):
-            a, log_s = omega[h] * r, log_nodes[i * n + h]
-            decay = np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G, 700.0)))
-            head = _Head(a, np.exp(log_s), decay, np.exp(a * _G))
+            head = _head(omega[h] * r, L)
             mean, square, overlap = _one_head(head, L)
             linear[h] += weight * r * mean / d
             matrix[h, h] += weight * (square / d + kappa * overlap)
