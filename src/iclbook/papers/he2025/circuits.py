@@ -63,9 +63,8 @@ def scale_spread(omega: Array, mu: Array) -> Array:
         return (top - low) / top
 
 
-def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
+def first_kept(steps: Array, holds: Array) -> Array:
     """First recorded step from which ``holds`` (T, ...) stays true to the end, float (...); NaN if it is false at the end."""
-    steps, holds = np.asarray(steps, dtype=np.float64), np.asarray(holds, dtype=bool)
     kept = np.flip(np.logical_and.accumulate(np.flip(holds, axis=0), axis=0), axis=0)
     return np.where(kept[-1], steps[np.argmax(kept, axis=0)], np.nan)
 
@@ -153,13 +152,8 @@ def settled(steps: Array, values: Array) -> Array:
 
 
 def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
-    """Heads of a single-task group.
-
-    Args:
-        group: ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu`` ``(T, R, H)``
-            of a reduced model.
-        scale: the model's factor on its scores.
-    """
+    """Heads of a single-task group, its ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu``
+    ``(T, R, H)`` of a reduced model; ``scale`` is the model's factor on its scores."""
     steps = group["steps"]
     if "omega" in group:
         omega, mu = group["omega"].astype(float), group["mu"].astype(float)

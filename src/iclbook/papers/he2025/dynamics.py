@@ -41,13 +41,8 @@ def sample_initial(runs: int, n_heads: int, scale: float, seed: int) -> tuple[Ar
 def simulate(
     omega0: ArrayLike, mu0: ArrayLike, lr: float, record: Sequence[int] | Array, *, d: int, L: int, noise_var: float
 ) -> Trajectory:
-    """Plain gradient descent on the approximate loss, all runs in step ("Training Dynamics, Emerged Patterns").
-
-    Args:
-        omega0, mu0: starting points (R, H).
-        lr: learning rate eta.
-        record: the steps to record, rising, 0 = the starting point; the last one ends the descent.
-    """
+    """Plain gradient descent of rate ``lr`` on the approximate loss from (R, H), all runs in step ("Training Dynamics, Emerged Patterns"); ``record``:
+    rising steps to record, 0 = the starting point."""
     omega, mu = heads(omega0, mu0)
     omega, mu = omega.T.copy(), mu.T.copy()  # (H, R): long rows, short sums
     rate, c = 2.0 * lr, coupling(d, L, noise_var)

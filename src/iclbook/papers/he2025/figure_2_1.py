@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -105,9 +104,8 @@ def two_heads(h: Heads) -> Records:
 def mirror(h: Heads) -> Records:
     """Figure 2.3: how far the two heads are from mirror images, the largest ``|sum| / mean | |`` of omega and of mu after the first tenth of training."""
     late = h.steps >= 0.1 * h.steps[-1]
-    both = {"omega": h.omega[late], "mu": h.mu[late]}
-    apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
-    return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
+    omega, mu = (np.abs(of[late].sum(-1)) / np.abs(of[late]).mean(-1) for of in (h.omega, h.mu))  # (T, R)
+    return {"omega_asymmetry": each_run(omega.max(0)), "mu_asymmetry": each_run(mu.max(0))}
 
 
 def pattern_share(h: Heads) -> np.ndarray:
@@ -324,22 +322,28 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     return fig
 
 
-def plot_course(axes: Iterable[Axes], h: Heads, label: str, **look: Any) -> None:
-    """gamma and the sum of positive mu against the step, a panel each: the mean over seeds, and seeds as thin lines."""
-    for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
-        ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
-        ax.plot(h.steps[1:], values[1:].mean(1), label=label, **look)
+def plot_courses(
+    courses: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ"
+) -> tuple[Figure, np.ndarray]:
+    """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: the mean over seeds, and seeds as thin lines."""
+    fig, axes = style.figure(2, height=height)
+    for name, h, look in courses:
+        for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
+            ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
+            ax.plot(h.steps[1:], values[1:].mean(1), label=name, **look)
+    for ax, limit, label in zip(axes, paper_limits(), (gamma, "sum of positive μ"), strict=True):
+        style.paper_line(ax, limit, None)
+        ax.set(xscale="log", xlabel="step", ylabel=label)
+    return fig, axes
 
 
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
     """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading; mean over seeds, seeds as thin lines."""
-    fig, axes = style.figure(2, height=3.3)
+    courses = []
     for n in text:
-        plot_course(axes, text[n], f"H = {n}", color=style.COLOURS[n], ls="-")
-        plot_course(axes, code[n], f"H = {n}, as coded", color=style.COLOURS[n], ls="--")
-    says, labels = paper_limits(), ("γ (weighted mean of |ω|)", "sum of positive μ")
-    for ax, value, name, label in zip(axes, says, ("paper: {:g} and {:g}".format(*says), None), labels, strict=True):
-        style.paper_line(ax, value, name)
-        ax.set(xscale="log", xlabel="step", ylabel=label)
+        courses.append((f"H = {n}", text[n], {"color": style.COLOURS[n], "ls": "-"}))
+        courses.append((f"H = {n}, as coded", code[n], {"color": style.COLOURS[n], "ls": "--"}))
+    fig, axes = plot_courses(courses, 3.3, "γ (weighted mean of |ω|)")
+    axes[0].lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
     legend_below(fig, axes[0])
     return fig

@@ -125,15 +125,13 @@ BLOCK = 512
 def attended(kq: Array, ov: Array, prompts: Prompts, activation: str = "softmax") -> Array:
     """Predictions ``(R, B)`` in double precision from the circuits of runs, ``kq (R, H, D, D)`` and ``ov (R, H, 1, D)``, a block of prompts at a time."""
     runs = list(zip(*(torch.tensor(values).double() for values in (kq, ov)), strict=True))
-    found = np.empty((len(runs), len(prompts.x_q)))
-    for start in range(0, len(prompts.x_q), BLOCK):
-        some = slice(start, start + BLOCK)
-        pairs = np.concatenate([prompts.x[some], prompts.y[some, :, None]], -1)  # (b, L, D)
+    blocks = -(-len(prompts.x_q) // BLOCK)
+    found = []
+    for x, y, x_q in zip(*(np.array_split(of, blocks) for of in prompts[:3]), strict=True):
+        pairs = np.concatenate([x, y[..., None]], -1)  # (b, L, D)
         tokens = torch.tensor(np.ascontiguousarray(pairs.transpose(1, 2, 0)))
-        query = torch.tensor(prompts.x_q[some]).T
-        for run, yhat in zip(runs, found, strict=True):
-            yhat[some] = attend(*run, tokens, query, activation)[0].numpy()
-    return found
+        found.append([attend(*run, tokens, torch.tensor(x_q).T, activation)[0].numpy() for run in runs])
+    return np.concatenate(found, -1)
 
 
 def unexplained(yhat: Array, gd: Array) -> Array:
@@ -159,15 +157,12 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
     apart = [np.subtract(*both) for both in zip(left_vanilla, left, strict=True)]
     missed = [unlike_pair(yhats[h], pairs[h]) for h in heads if h > 2]
 
-    def difference(yhat: Array, vanilla: Array, debiased: Array) -> float:
-        return unexplained(yhat, vanilla) - unexplained(yhat, debiased)
-
     def every(values: list, vary: list, of_prompts: float) -> Estimate:
         """Every run's value with its error: how runs differ in ``vary``, and how prompts do."""
         return Estimate(np.concatenate(values), float(np.hypot(run_sd(*vary), of_prompts)))
 
     first, last = yhats[min(yhats)][0], max(yhats)
-    of_difference = over_blocks(difference, first, vanilla, debiased)
+    of_difference = over_blocks(lambda y, v, g: unexplained(y, v) - unexplained(y, g), first, vanilla, debiased)
     return {
         "kf3/unexplained": every(left, left, over_blocks(unexplained, first, debiased)),
         "kf3/unexplained_vanilla": every(left_vanilla, apart, of_difference),

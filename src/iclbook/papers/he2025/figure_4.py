@@ -17,7 +17,7 @@ from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
 from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
-from .figure_2_1 import Group, matrices, paper_limits, peak, plot_course
+from .figure_2_1 import Group, matrices, peak, plot_courses
 from .figure_2_4 import Curve, Curves, attended, unexplained, unlike_pair
 from .loss import Array
 from .predictors import Prompts
@@ -221,12 +221,8 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
     """gamma and the sum of positive mu against the step for softmax and other activations: seeds (thin) and their mean."""
-    fig, axes = style.figure(2, height=3.0)
-    for hue, (name, h) in zip(style.PALETTE, groups.items(), strict=False):
-        plot_course(axes, h, name, color=hue)
-    for ax, label, says in zip(axes, ("γ", "sum of positive μ"), paper_limits(), strict=True):
-        style.paper_line(ax, says, None)
-        ax.set(xscale="log", xlabel="step", ylabel=label)
+    looks = [{"color": hue} for hue in style.PALETTE[: len(groups)]]
+    fig, axes = plot_courses(zip(groups, groups.values(), looks, strict=True), 3.0)
     style.log_ticks(axes[0], "y", (0.05, 0.1, 0.2, 0.5, 1))
     axes[1].legend(fontsize=8, loc="center left")
     return fig

@@ -106,10 +106,9 @@ def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int) -> Array:
 
 
 def stage_one_terms(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> dict[str, Array]:
-    """The terms of the Stage I updates as printed, without their factor 2 eta; each of shape (..., H).
+    """The terms of the Stage I updates as printed, each of shape (..., H).
 
-    Keys: ``mu_sign`` and ``omega_sign`` (sign-matching terms), ``mu_zero_sum`` and ``mu_high``, ``omega_high`` (which the updates subtract
-    with the factor (1 + s2)/L). An update is mu + 2 eta mu_sign - 2 eta (1 + s2)/L (mu_zero_sum + mu_high), and likewise omega.
+    An update is mu + 2 eta mu_sign - 2 eta (1 + s2)/L (mu_zero_sum + mu_high), and omega + 2 eta omega_sign - 2 eta (1 + s2)/L omega_high.
     """
     omega, mu = heads(omega, mu)
     series, weights = moments(omega, mu)[..., None], taylor_weights(d)  # (ORDER + 1, ..., 1), (ORDER + 1,)

@@ -107,13 +107,6 @@ def ridge_error(d: int, L: int, noise_var: float, draws: int = 20_000) -> tuple[
 # -- Theorem 1 --------------------------------------------------------------------------------------------------------
 
 
-def gd_gap(gammas: ArrayLike, eta: float, x: Array, y: Array, x_q: Array) -> Array:
-    """|yhat(theta) - yhat_gd(eta)| of Theorem 1.1 with mu = eta/(2 gamma), shape (len(gammas), ...)."""
-    target = debiased_gd(eta, x, y, x_q)
-    pairs = ((g, eta / (2.0 * g)) for g in gammas)
-    return np.stack([np.abs(softmax_predictor([g, -g], [m, -m], x, y, x_q) - target) for g, m in pairs])
-
-
 def theorem_gap_bound(gamma: ArrayLike, d: int, noise_var: float) -> Array:
     """sqrt(1 + s2) gamma d, Theorem 1.1's bound without the factors that its O~ omits."""
     return np.sqrt(1.0 + noise_var) * np.asarray(gamma, dtype=np.float64) * d

@@ -18,6 +18,7 @@ from ...sliders import Slider, show
 from ...statistics import Estimate
 from . import loss, predictors, true_loss
 from .circuits import Heads, Records, each_run, run_sd
+from .figure_2_1 import legend_below
 from .learning_rates import Valley
 from .loss import Array
 from .predictors import Prompts
@@ -26,13 +27,11 @@ from .predictors import Prompts
 
 
 def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[str, Array]:
-    """The approximate loss against the true one, along the runs of ``run`` at about ``points`` steps, and against length at gamma = 0.03 on the
-    manifold.
+    """The approximate loss against the true one, along the runs of ``run`` and against length at gamma = 0.03 on the manifold.
 
     Returns:
-        ``steps`` ``(T,)`` of training, evenly in the logarithm; ``true``, ``approx``, ``without`` ``(R, T)``, both losses at the (omega, mu) of every run, and
-        the approximate one without (1 + s2)/L <mu, 1>^2, its zero-sum term; ``lengths``, and at each of them ``gap`` and ``excess_gap``, the signed relative
-        error of the loss, and of its excess over the noise, near the optimum of a pair.
+        ``true``, ``approx`` and ``without`` its zero-sum term (1 + s2)/L <mu, 1>^2, ``(R, T)``, at about ``points`` ``steps``, evenly in the logarithm;
+        at ``lengths`` the signed relative errors ``gap`` of the loss and ``excess_gap`` of its excess over the noise.
     """
     wanted = np.concatenate([[0], np.geomspace(1, run.steps[-1], points)])
     pick = np.unique([np.argmin(np.abs(run.steps - step)) for step in wanted])
@@ -171,14 +170,13 @@ def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float
         right.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
         return fig
 
-    words = "Predictions of the pair at gamma {} against debiased gradient descent, and its true loss."
     show(
         frame,
         [Slider("gamma", "γ", gammas, live=(0.02, 0.6, 0.01))],
         start={"gamma": 0.13},
         title="A pair of heads with its best weight",
         description="At a small γ the answers of the pair fall onto those of debiased gradient descent. Try: the largest γ, then smaller ones.",
-        alt=lambda gamma: words.format(gamma),
+        alt="Predictions of the pair at gamma {gamma} against debiased gradient descent, and its true loss.".format,
     )
 
 
@@ -192,9 +190,10 @@ Gap = tuple[Array, Array]
 
 
 def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS, draws: int = 4000) -> Gap:
-    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts at gammas ``(n,)``, and its bound."""
-    prompts = predictors.sample_prompts(draws, d, L, s2, seed)
-    apart = predictors.gd_gap(gammas, eta, prompts.x, prompts.y, prompts.x_q)
+    """Theorem 1.1: ``|yhat - yhat_gd(eta)|`` of two heads with mu = eta/(2 gamma) over so many prompts at gammas ``(n,)``, and its bound."""
+    prompts = predictors.sample_prompts(draws, d, L, s2, seed)[:3]
+    pairs = [predictors.softmax_predictor([g, -g], [eta / (2 * g), -eta / (2 * g)], *prompts) for g in gammas]
+    apart = np.abs(pairs - predictors.debiased_gd(eta, *prompts))  # (n, draws)
     return np.quantile(apart, [0.5, 1 - DELTA], axis=1), predictors.theorem_gap_bound(gammas, d, s2)
 
 
@@ -249,8 +248,8 @@ def lowest_approx_loss(d: int, L: int, s2: float, starts: int = 20) -> float:
     """Lowest approximate loss of two heads that free minimisation over all (omega, mu) finds: none below the limit gamma -> 0."""
 
     def value(p: Array) -> tuple[float, Array]:
-        slope = loss.approx_gradients(p[:2], p[2:], d, L, s2)
-        return float(loss.approx_loss(p[:2], p[2:], d, L, s2)), np.concatenate(slope)
+        at = p[:2], p[2:], d, L, s2
+        return float(loss.approx_loss(*at)), np.concatenate(loss.approx_gradients(*at))
 
     points = numpy_rng(0).normal(size=(starts, 4)) * [0.3, 0.3, 2, 2]
     return min(minimize(value, p, jac=True, method="BFGS").fun for p in points)
@@ -360,15 +359,11 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
             ax.axvline(xi_paper, color=style.COLOURS["dummy"], lw=0.9, ls=":", label=f"ξ = {xi_paper:g}")
         ax.set(xlabel="ξ = d / L", title=f"σ² = {s2:g}")
     axes[0].set_ylabel("GD over Bayes")
-    handles = axes[0].get_legend_handles_labels()[0]
-    fig.legend(loc="outside lower center", ncols=4, fontsize=8, handles=handles)
+    legend_below(fig, axes[0])
     return fig
 
 
 # -- errata -------------------------------------------------------------------------------------------------------------
-
-#: Solution sets that the text defines, and those that Theorem 1 names (transcribed by hand).
-DEFINED, USED = {"S_gamma", "S-bar"}, {"S*", "S-bar"}
 
 
 def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor], two: Heads) -> Records:
@@ -378,8 +373,12 @@ def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor], two: Heads) -
     closed_form = attend(kq, ov[:, -1:], context, query)  # no query among the keys
     masked = attend(kq, ov[:, -1:], torch.cat([context, token[None]]), query)
     sides = np.minimum((two.omega[-1] > 0).sum(-1), (two.omega[-1] < 0).sum(-1))  # (R,)
+    defined, used = (
+        {"S_gamma", "S-bar"},
+        {"S*", "S-bar"},
+    )  # solution sets of the text, and of Theorem 1 (transcribed by hand)
     return {
         "typo/mask_difference": (masked - closed_form).abs().max().item(),
         "typo/two_heads_in_space": bool((sides > 1).any()),
-        "typo/undefined_symbols": len(USED - DEFINED),
+        "typo/undefined_symbols": len(used - defined),
     }

@@ -34,16 +34,11 @@ TRIES = {name: (page.BEGIN | settings, about) for _, name, settings, about, *_ i
 
 
 class TrainingPanel(LivePanel):
-    """Sliders over a figure of the run so far: one that moves begins a new run; ``advance`` trains to the next picture.
-
-    Attributes:
-        settings: of the run, as :data:`.train_in_page.BEGIN`.
-        trainer: the library's.
-    """
+    """Sliders over a figure of the run so far: one that moves begins a new run; ``advance`` trains to the next picture."""
 
     def __init__(self, task: LinearRegression, title: str, description: str) -> None:
         self.task = task
-        self.settings: dict[str, Any] = {}
+        self.settings: dict[str, Any] = {}  # of the run, as :data:`.train_in_page.BEGIN`
         self._playing: asyncio.Task | None = None
         self._quiet = False
         super().__init__(self._run_so_far, SLIDERS, page.BEGIN, title, description)
@@ -62,10 +57,7 @@ class TrainingPanel(LivePanel):
 
     def advance(self) -> None:
         """Train to the next mark and draw."""
-        mark = next((step for step in MARKS if step > self.trainer.done), None)
-        if mark is None:
-            return self.pause()
-        self.trainer.train(progress=False, until=mark)
+        self.trainer.train(progress=False, until=next(step for step in MARKS if step > self.trainer.done))
         self._redraw(None)
 
     def play(self) -> None:
@@ -77,6 +69,7 @@ class TrainingPanel(LivePanel):
         while self.trainer.done < page.MOST:
             self.advance()
             await asyncio.sleep(0.02)
+        self.pause()
 
     def pause(self) -> None:
         """Stop after the picture that is under way."""

@@ -33,8 +33,6 @@ _LOG_STEP = 0.32
 _TAIL = 33.0
 #: Gauss-Legendre nodes of r.
 _RADII = 40
-#: Nodes between exp(-_TAIL) of the scale and about half of that in the logarithm, where integrands are powers of s.
-_SUMMED = 45
 
 
 @lru_cache(maxsize=64)
@@ -48,13 +46,6 @@ def _radius_nodes(d: int) -> tuple[Array, Array]:
     return r[weights >= 1e-18], weights[weights >= 1e-18]
 
 
-def _measure(s: Array, power: int) -> Array:
-    """Weights of the trapezoidal rule in log s for ``s**power`` dlog s, the first node with the :data:`_SUMMED` ones below it: a geometric series."""
-    weights = _LOG_STEP * s**power
-    weights[0] *= np.expm1(-power * _LOG_STEP * (_SUMMED + 1)) / np.expm1(-power * _LOG_STEP)
-    return weights
-
-
 class _Head(NamedTuple):
     """One head with signed score scale ``a`` at a fixed r: nodes ``s (S,)``, ``decay (S, G)`` = exp(-s exp(a g)) and ``tilt (G,)`` = exp(a g)."""
 
@@ -65,16 +56,12 @@ class _Head(NamedTuple):
 
 
 def _head(a: float, L: int) -> _Head:
-    """The head at the nodes that its Laplace integrand needs.
-
-    They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
-    the measure itself.
-    """
+    """The head at the nodes that its Laplace integrand needs, which begin where s L exp(growth) is exp(-_TAIL)."""
     size = abs(a)  # a pair (a, -a) shares its nodes
     growth = min(size**2, 9.0 * size)
     low = -np.log(L) - growth - _TAIL
     high = 4.0 + 9.0 * size  # from here on s exp(a g) is above exp(4) at all nodes
-    log_s = low + _LOG_STEP * np.arange(_SUMMED, np.ceil((high - low) / _LOG_STEP))
+    log_s = low + _LOG_STEP * np.arange(np.ceil((high - low) / _LOG_STEP))
     decay = np.exp(-np.exp(log_s[:, None] + size * _G))  # (S, G)
     alive = max(L - 2, 1) * np.log(np.maximum(decay @ _G_WEIGHTS, 1e-300)) > -_TAIL - 2.0 * np.log(L)
     end = np.count_nonzero(alive) + 1  # the Laplace transform falls with s, so those that count come first
@@ -87,8 +74,8 @@ def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
     weights = np.stack([_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2])
     base, first, square, second = (head.decay @ weights.T).T  # each (S,)
     power = base ** (L - 1)
-    pairs = L * (L - 1) * first**2 * base ** (L - 2) if L > 1 else 0.0
-    once, twice = _measure(s, 1), _measure(s, 2)  # ds = s dlog s
+    pairs = L * (L - 1) * first**2 * base ** (L - 2)
+    once, twice = _LOG_STEP * s, _LOG_STEP * s**2  # ds = s dlog s
     return L * (first * power) @ once, (L * second * power + pairs) @ twice, L * (square * power) @ twice
 
 
@@ -99,14 +86,11 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
     """
     left, right = _G_WEIGHTS * one.decay, two.decay.T  # (S, G), (G, T)
     base = left @ right  # (S, T)
-    power = _measure(one.s, 1)[:, None] * _measure(two.s, 1)
-    pairs = 0.0
-    if L > 1:
-        power *= base ** (L - 2)
-        first = (left * (_G * one.tilt)) @ right
-        second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
-        pairs = L * (L - 1) * float(np.vdot(first * second, power))
-        power *= base
+    power = _LOG_STEP**2 * one.s[:, None] * two.s * base ** (L - 2)
+    first = (left * (_G * one.tilt)) @ right
+    second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
+    pairs = L * (L - 1) * float(np.vdot(first * second, power))
+    power *= base
     # summed over s and t first: what is left to average over g serves both of a token's own terms
     own = (power @ two.decay * left).sum(0) * one.tilt * two.tilt  # (G,)
     return L * float(own @ _G**2) + pairs, L * float(own.sum())
