@@ -173,8 +173,7 @@ def test_the_manifold_is_where_minimisation_ends():
     found = theorem_1.manifold_records(valley, D, L, S2)
     assert found["manifold/mu_error"] < 1e-8
     assert found["manifold/approx_rise"] > 0
-    eta = loss.eta_star(D, L, S2)
-    assert theorem_1.best_rate(D, L, S2) == pytest.approx(eta, abs=1e-6)
+    assert theorem_1.best_rate(D, L, S2) == pytest.approx(loss.eta_star(D, L, S2), abs=1e-6)
     risk = theorem_1.risk_records(D, L, S2)
     assert risk["thm1.3/total_excess"] <= 1e-12 < 1 < risk["thm1.3/excess_excess"]
     assert risk["gdcoincide/near"] > 10 * risk["gdcoincide/far"]

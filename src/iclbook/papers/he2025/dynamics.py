@@ -64,10 +64,8 @@ def simulate(
 
 
 def flow(omega0: ArrayLike, mu0: ArrayLike, times: Array, d: int, L: int, noise_var: float) -> Trajectory:
-    """Gradient flow (learning rate -> 0) of one run (H,), for times far beyond what plain steps reach.
-
-    ``times`` (T,) increasing from 0, in units of learning rate x steps; they are the trajectory's ``steps``. Implicit, rtol 1e-9.
-    """
+    """Gradient flow (learning rate -> 0) of one run (H,), for times far beyond what plain steps reach: ``times`` (T,) increasing from 0, in units of
+    learning rate x steps, are the trajectory's ``steps``. Implicit, rtol 1e-9."""
 
     def velocity(_: float, state: Array) -> Array:
         return -np.concatenate(approx_gradients(*np.split(state, 2), d, L, noise_var))

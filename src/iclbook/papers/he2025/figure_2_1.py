@@ -125,8 +125,7 @@ def early(h: Heads) -> Records:
 
 @by_reading("kf1")
 def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
-    """Key Finding 1, every run that ends with heads of both signs: deviations of the circuits summed over the heads of a side, and whether all heads that
-    are no dummies at the last record match in sign. Of the heads, and of those of each side merged."""
+    """Key Finding 1: whether the heads that are no dummies match in sign, and deviations of the circuits summed over the heads of a side."""
     by_h, sides = heads
     matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
     found: Records = {"sign_share": float(np.concatenate(matched).mean())}
@@ -138,8 +137,7 @@ def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
 
 @by_reading("kf2")
 def finding_2(by_h: ByCount) -> Records:
-    """Key Finding 2, every run that ends with heads of both signs: spread of abs(omega) over the heads that are no dummies at the last record, and
-    abs(sum mu) over sum abs(mu) where the run settles."""
+    """Key Finding 2: spread of abs(omega) over the heads that are no dummies, at the last record, and abs(sum mu) over sum abs(mu) where a run settles."""
     return {
         "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
         "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
@@ -178,8 +176,7 @@ def finding_4(sides: ByCount) -> Records:
 
 
 def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
-    """gamma of each number of heads; standard deviation over mean in the runs of two heads of the census that end with both signs (Key Finding 4);
-    and the gamma whose mu_gamma is the paper's limit of mu, for d, L and the noise variance."""
+    """gamma by head count, its standard deviation over mean in the pairs of the census (Key Finding 4), and the gamma of the paper's limit of mu."""
     values: Records = {
         "fig2.8/text/gammas": [float(h.settled(h.gamma).mean()) for h in several.values()],
         "scale/printed_gamma": manifold_gamma(paper_limits()[1], *size),
@@ -204,8 +201,8 @@ def one_sided_form(census: Results, ends: ByCount) -> Records:
         alone = circuits.one_sided(h.omega[-1], h.mu[-1])
         for name, of in (("skew", skew[alone]), ("symmetric", symmetric[alone]), ("skew_of_pairs", skew[~alone])):
             parts[name].extend(of.ravel())
-    joined = {name: values or [0.0] for name, values in parts.items()}  # no such run, as in short trainings: 0
-    return {f"onesided/{name}": Estimate(float(np.median(v)), median_error(v)) for name, v in joined.items()}
+    # no such run, as in short trainings: 0
+    return {f"onesided/{k}": Estimate(float(np.median(v or [0])), median_error(v or [0])) for k, v in parts.items()}
 
 
 def settled_table(h: Heads) -> Table:
@@ -227,8 +224,7 @@ def eight_heads(eight: Heads, two: Heads) -> Records:
 
 @by_reading("scale")
 def scales(h: Heads) -> Records:
-    """Where two heads settle, a value per run; their mean, and how far from it one printed run is expected: half of the prediction interval of one
-    more run, and half a unit of the last printed digit."""
+    """Where two heads settle; the mean, and half the prediction interval of one more run, to which half a unit of the last printed digit is added."""
     found: Records = {}
     for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
         half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
@@ -241,11 +237,11 @@ def scales(h: Heads) -> Records:
 Group = Mapping[str, np.ndarray]
 
 
-def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Effective parts of all heads at one record: KQ's first d columns ``(D, d)`` and the read-out rows of OV ``(N, D)``."""
+def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Effective parts of all heads at one record: KQ's first d columns ``(H, D, d)`` and the read-out rows of OV ``(H, N, D)``."""
     kq, ov = scale * group["kq"][record, run], group["ov"][record, run]
     d = kq.shape[-1] - ov.shape[-2]
-    return [m[:, :d] for m in kq], list(ov)
+    return kq[..., :d], ov
 
 
 def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None = None) -> Figure:
@@ -339,10 +335,8 @@ def plot_courses(
 
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
     """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading; mean over seeds, seeds as thin lines."""
-    courses = []
-    for n in text:
-        courses.append((f"H = {n}", text[n], {"color": style.COLOURS[n], "ls": "-"}))
-        courses.append((f"H = {n}, as coded", code[n], {"color": style.COLOURS[n], "ls": "--"}))
+    looks = ((text, "", "-"), (code, ", as coded", "--"))
+    courses = [(f"H = {n}{end}", of[n], {"color": style.COLOURS[n], "ls": ls}) for n in text for of, end, ls in looks]
     fig, axes = plot_courses(courses, 3.3, "γ (weighted mean of |ω|)")
     axes[0].lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
     legend_below(fig, axes[0])

@@ -69,12 +69,12 @@ def multi_spread(results: Results, counts: Iterable[int]) -> dict[int, Estimate]
 def length_records(results: Results, curves: Curves, L: int) -> Records:
     """Figure 2.4, and eight heads, which the paper does not show."""
     apart = multi_spread(results, [h for h in curves if h > 2])
-    values: Records = {
+    return {
         "fig2.4/multi_spread": stacked(apart[h] for h in apart if h in PAPER_HEADS),
         "fig2.4/single_over_two": curves[1].at(L) / curves[2].at(L),
         "fig2.4/length_ratio": stacked(curve.at(100) / curve.at(L) for curve in curves.values()),
+        **({"eight/error_gap": apart[8]} if 8 in apart else {}),
     }
-    return values | ({"eight/error_gap": apart[8]} if 8 in apart else {})
 
 
 def code_values(results: Results) -> Records:
@@ -90,10 +90,9 @@ def code_values(results: Results) -> Records:
 def estimators(lengths: Array, d: int, L: int, noise_var: float) -> dict[str, Array | Estimate]:
     """Errors at every length ``(n,)``: of one gradient step with the rate best at the training length L, in closed form, and of ridge regression."""
     ridge = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
-    eta_v = predictors.vanilla_gd_best_eta(d, L, noise_var)
     return {
         "debiased": predictors.debiased_gd_error(eta_star(d, L, noise_var), d, lengths, noise_var),
-        "vanilla": predictors.vanilla_gd_error(eta_v, d, lengths, noise_var),
+        "vanilla": predictors.vanilla_gd_error(predictors.vanilla_gd_best_eta(d, L, noise_var), d, lengths, noise_var),
         "ridge": Estimate(*ridge.T),
     }
 
@@ -136,7 +135,7 @@ def attended(kq: Array, ov: Array, prompts: Prompts, activation: str = "softmax"
 
 def unexplained(yhat: Array, gd: Array) -> Array:
     """Share of the variance of predictions ``(..., B)`` that a multiple of ``gd`` ``(B,)`` leaves unexplained, ``(...)``."""
-    return 1 - (yhat @ gd) ** 2 / (gd @ gd) / (yhat**2).sum(-1)
+    return 1 - np.vecdot(yhat, gd) ** 2 / np.vecdot(gd, gd) / np.vecdot(yhat, yhat)
 
 
 def unlike_pair(yhat: Array, pair: Array) -> Array:

@@ -16,8 +16,7 @@ from ...random import generator
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import LinearRegression, MultiTaskRegression
-from . import circuits
-from .circuits import Records, code_scale, each_run, run_sd, settled, stacked
+from .circuits import Records, active_heads, code_scale, each_run, run_sd, settled, stacked
 from .figure_2_4 import unexplained
 from .loss import Array
 from .runs import EVAL_PURPOSE, EVAL_SEED, PAPER_HEADS
@@ -48,17 +47,13 @@ def shape_distance(a: Array, b: Array) -> float:
 
 class Preconditioners(NamedTuple):
     """Where two heads and a linear one settle on covariates of covariance Sigma, the ``task``'s: KQ ``blocks`` ``(R, 2, d, d)`` and ``rows`` of OV
-    ``(R, 2, d + 1)`` of the two, and the preconditioner mu KQ of the ``linear`` head, ``(R, d, d)``."""
+    ``(R, 2, d + 1)`` of the two, mu KQ of the ``linear`` head, ``(R, d, d)``; ``split`` ``(R,)``: runs that end with a head of each sign."""
 
     task: LinearRegression
     blocks: Array
     rows: Array
     linear: Array
-
-    @property
-    def split(self) -> Array:
-        """``(R,)`` runs that end with a head of each sign."""
-        return np.sign(self.rows[..., -1]).sum(1) == 0
+    split: Array
 
     def best(self, L: int | None = None) -> Array:
         """The best preconditioner of linear attention, at the training length or at another."""
@@ -68,12 +63,13 @@ class Preconditioners(NamedTuple):
 def preconditioners(results: Results, task: LinearRegression) -> Preconditioners:
     """Of the softmax heads and of the linear head."""
     d, steps = task.d, results["h2/steps"]
-    mu = results["linear/ov"][..., 0, 0, d, None, None]
+    mu, rows = results["linear/ov"][..., 0, 0, d, None, None], settled(steps, results["h2/ov"])[:, :, 0]
     return Preconditioners(
         task,
         settled(steps, results["h2/kq"])[..., :d, :d],
-        settled(steps, results["h2/ov"])[:, :, 0],
+        rows,
         settled(results["linear/steps"], mu * results["linear/kq"][..., 0, :d, :d]),
+        np.sign(rows[..., -1]).sum(1) == 0,
     )
 
 
@@ -121,10 +117,8 @@ def plot_preconditioners(found: Preconditioners) -> Figure:
 
 
 def unlike_step(results: Results, name: str, step: Array, task: Task, scale: float, prompts: int = 8192) -> Array:
-    """``(R,)`` share of the predictions' variance that the displayed step of gradient descent leaves unexplained, on fresh prompts.
-
-    The step of task n is (1/L) sum_l y_ln xbar_l^T M_n x_q with ``step`` (R, N, d, d), M_n = sum_h mu_hn KQ_h on the covariates (he2025, Figures 3.1 and 3.3).
-    """
+    """``(R,)`` share of the predictions' variance, on fresh prompts, that the displayed step of gradient descent leaves unexplained: for task n
+    (1/L) sum_l y_ln xbar_l^T M_n x_q, with M_n = sum_h mu_hn KQ_h on the covariates: ``step`` (R, N, d, d) (he2025, Figures 3.1 and 3.3)."""
     kq, ov = (torch.tensor(results[f"{name}/{of}"][-1]) for of in ("kq", "ov"))
     batch = task.batch(torch.randn(task.normals, prompts, generator=generator(EVAL_SEED, EVAL_PURPOSE)))
     x, y = batch.context[:, : task.d], batch.context[:, task.d :]  # (L, d, B), (L, N, B)
@@ -227,7 +221,7 @@ def pattern(by_h: ByCount) -> Records:
     for h in by_h.values():
         whole = h.scale * np.linalg.norm(h.kq, axis=(-2, -1)), np.linalg.norm(h.ov, axis=(-2, -1))
         sizes = [np.linalg.norm(diagonal, axis=-1) for diagonal in (h.omega, h.mu)]
-        active = circuits.active_heads(*sizes)  # (R, H)
+        active = active_heads(*sizes)  # (R, H)
         for name, all_of_it, size in zip(worst, whole, sizes, strict=True):
             beside = np.sqrt(np.maximum(all_of_it**2 - size**2, 0))
             worst[name].append(np.where(active, beside / size, 0.0).max(-1))  # (R,)

@@ -147,8 +147,7 @@ def formed(h: Heads) -> int:
 
 
 def nearer(by_name: Mapping[str, Heads]) -> Estimate:
-    """The root mean square difference of tanh's course to softmax's, of log gamma along training, over that of the nearer polynomial; with the
-    standard error over the runs of all four models, which are not paired: each in turn is left without one run."""
+    """Root mean square difference of tanh's course of log gamma to softmax's, over that of the nearer polynomial; jackknife over all runs, unpaired."""
     gammas = {name: h.gamma[1:].T for name, h in by_name.items()}  # (R, T)
     steps = by_name["softmax"].steps[1:]
 
@@ -207,10 +206,9 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
     found = {name: matrices(group, -1, 0, scale) for name, group in groups.items()}
     weights = max(np.abs(ov).max() for _, ov in found.values())
     for columns, (name, (kq, ov)) in zip(np.split(axes.T, len(groups)), found.items(), strict=True):
-        scores = max(np.abs(of_head).max() for of_head in kq)
         for (above, below), of_head, row in zip(columns, kq, ov, strict=True):
             d = of_head.shape[1]
-            style.heatmap(above, of_head, scores, title=f"{name}\nω = {np.trace(of_head[:d]) / d:z.2f}")
+            style.heatmap(above, of_head, np.abs(kq).max(), title=f"{name}\nω = {np.trace(of_head[:d]) / d:z.2f}")
             style.heatmap(below, row, weights, title=f"μ = {row[0, -1]:z.2f}")
     for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
         ax.set_ylabel(name, rotation=0, ha="right", va="center")

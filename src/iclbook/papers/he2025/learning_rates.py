@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
-from . import circuits
-from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, stacked
+from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, sign_matched, stacked, zero_sum
 from .figure_2_1 import paper_limits
 from .loss import Array, Optimum
 from .runs import RATES
@@ -43,13 +42,12 @@ class Valley(NamedTuple):
 def valley(points: int, d: int, L: int, noise_var: float) -> Valley:
     """Evaluated at ``points`` values of gamma, evenly in the logarithm."""
     grid = np.geomspace(0.02, 0.6, points)
-    losses = [pair_exact(g, d, L, noise_var).loss for g in grid]
-    return Valley(grid, losses, pair_optimum_exact(d, L, noise_var))
+    return Valley(grid, [pair_exact(g, d, L, noise_var).loss for g in grid], pair_optimum_exact(d, L, noise_var))
 
 
 def _matched_pair(h: Heads) -> Array:
     """``(R,)`` runs that end with heads of both signs, each head's omega and mu of one sign."""
-    return circuits.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
+    return sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
 
 
 def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
@@ -95,16 +93,13 @@ def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
 
 
 def variation_records(found: Mapping[str, Heads]) -> Records:
-    """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
-    outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
+    """Of each variation the share of one-sided runs; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
     both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
         "variations/runs": [len(two) for _, two in both],
         "variations/one_sided": stacked(Estimate.share(int((~two).sum()), len(two)) for _, two in both),
         "variations/matched": [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both],
-        "variations/sum": [
-            float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both
-        ],
+        "variations/sum": [float(zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both],
     }
 
 

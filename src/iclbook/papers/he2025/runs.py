@@ -143,10 +143,8 @@ def nonisotropic(steps: int, seeds: int, batch_size: int = 256) -> Study:
 
 
 def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> Study:
-    """Figures 3.2-3.5, in the ``text``'s setting (one shared beta, noise 0.1, L=40) or the published ``code``'s.
-
-    The code draws one beta ~ N(0, I) per task, has L=48, context noise 0.4 and no noise on the target, and scales its scores.
-    """
+    """Figures 3.2-3.5, in the ``text``'s setting (one shared beta, noise 0.1, L=40) or the published ``code``'s: one beta ~ N(0, I) per task, L=48,
+    context noise 0.4, no noise on the target, and scaled scores."""
     if setting == "text":
         task, scale = MultiTaskRegression(), "none"
     else:
@@ -205,18 +203,19 @@ def decay(steps: int, n_seeds: int) -> Study:
 
 def studies(profile: str) -> dict[str, Any]:
     """All studies of the paper at a profile, by name."""
-    paper, long, few = check_profile(profile) == "paper", (500_000, 4), {"batch_size": 64}
+    paper = check_profile(profile) == "paper"
+    long, small = (500_000, 4), {"batch_size": 64}
     heads = HEADS if paper else tuple(h for h in HEADS if h < 8)
     census = {name: (100_000 if name == "seeds_affine" else 40_000, 200) for name in CENSUS}
     noises = zip(BATCHES, ((100, 2), (60, 1), (30, 1)), strict=True)
     # a study, its steps and seeds at paper and at smoke, and what else is smaller or faster at smoke
     sizes = (
-        (partial(isotropic, heads), long, (220, 2), {**few, "rate": 5e-3, "affine_rate": 5e-4}),
-        (reduced, long, (200, 2), {**few, "rate": 5e-3}),
-        (partial(activations, "activations_coded"), long, (100, 1), {**few, "rate": 2e-3}),
-        (partial(activations, "activations_small"), long, (60, 1), {**few, "rate": 2e-3}),
-        (nonisotropic, long, (200, 2), few),
-        *((partial(multitask, setting), long, (100, 1), few) for setting in ("text", "code")),
+        (partial(isotropic, heads), long, (220, 2), {**small, "rate": 5e-3, "affine_rate": 5e-4}),
+        (reduced, long, (200, 2), {**small, "rate": 5e-3}),
+        (partial(activations, "activations_coded"), long, (100, 1), {**small, "rate": 2e-3}),
+        (partial(activations, "activations_small"), long, (60, 1), {**small, "rate": 2e-3}),
+        (nonisotropic, long, (200, 2), small),
+        *((partial(multitask, setting), long, (100, 1), small) for setting in ("text", "code")),
         *((partial(seeds, name), size, (100, 8), {}) for name, size in census.items()),
         *((partial(noise, batch), (100_000, 4), size, {}) for batch, size in noises),
         (decay, long, (60, 1), {}),

@@ -96,7 +96,7 @@ def single_head_records(readings: dict[str, Heads], d: int, L: int, s2: float) -
     """omega sqrt(d) of one head, which the paper puts at 1: the best by either loss, and the trained ones, by reading."""
     best = true_loss.single_head_exact(d, L, s2).omega * np.sqrt(d)
     mu_over_root = [true_loss.single_head_exact(k, 8 * k, s2).mu / np.sqrt(k) for k in (5, 10, 20, 40)]
-    trained = {reading: _trained_scale(h, d) for reading, h in readings.items()}
+    trained = {reading: h.settled(np.abs(h.omega))[:, 0] * np.sqrt(d) for reading, h in readings.items()}  # each (R,)
     return {
         "single/approx_omega": loss.single_head_approx(d, L, s2).omega * np.sqrt(d),
         "single/true_omega": best,
@@ -104,11 +104,6 @@ def single_head_records(readings: dict[str, Heads], d: int, L: int, s2: float) -
         **{f"single/{reading}/omega": each_run(runs) for reading, runs in trained.items()},
         "single/trained_over_true": each_run(trained["text"] / best),
     }
-
-
-def _trained_scale(one: Heads, d: int) -> Array:
-    """omega sqrt(d) of every run ``(R,)``."""
-    return one.settled(np.abs(one.omega))[:, 0] * np.sqrt(d)
 
 
 def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> Figure:
@@ -122,7 +117,7 @@ def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> F
     style.paper_line(ax, 1.0, "paper: 1 (minimum of the approximate loss)")
     looks = {"text": ("s", style.PALETTE[3], "printed"), "code": ("^", style.PALETTE[2], "coded")}
     for reading, (marker, colour, name) in looks.items():
-        trained = _trained_scale(readings[reading], d)
+        trained = readings[reading].settled(np.abs(readings[reading].omega))[:, 0] * np.sqrt(d)
         look = {"ls": "none", "ms": 7, "color": colour, "alpha": 0.8, "label": f"trained, as {name}"}
         ax.plot([L] * len(trained), trained, marker, **look)
     ax.set(xscale="log", xlabel="context length L", ylabel=r"$\omega\,\sqrt{d}$")
@@ -277,26 +272,22 @@ def optimality_records(d: int, L: int, s2: float) -> Records:
 
 
 def risk_records(d: int, L: int, s2: float) -> Records:
-    """Theorem 1.3 on a grid of xi and noise where it admits them (s2 + 1/xi > 1), total and excess risk; the floor s2 + (1 - eta)^2 that a fixed rate
-    leaves as L grows; debiased against vanilla GD with eta* near d and far beyond it."""
+    """Theorem 1.3 where it holds (s2 + 1/xi > 1), total and excess risk; the floor that a fixed rate leaves as L grows; debiased against vanilla GD."""
     xi, noise = np.geomspace(1e-3, 1e3, 41)[:, None], np.geomspace(1e-3, 1e3, 41)
     gd, bayes = predictors.gd_risk_limit(xi, noise), predictors.bayes_risk_limit(xi, noise)
     admitted, bound = noise + 1.0 / xi > 1.0, predictors.theorem_bound(xi, noise)
     eta = loss.eta_star(d, L, s2)
     floor = s2 + (1.0 - eta) ** 2
-
-    def apart(n: int) -> float:
-        at = loss.eta_star(d, n, s2), d, n, s2
-        return abs(float(predictors.debiased_gd_error(*at) / predictors.vanilla_gd_error(*at)) - 1)
-
+    sizes = [(loss.eta_star(d, n, s2), d, n, s2) for n in (100 * d, 8 * d)]
+    far, near = (abs(float(predictors.debiased_gd_error(*of) / predictors.vanilla_gd_error(*of)) - 1) for of in sizes)
     return {
         "thm1.3/total_excess": float((gd / bayes - bound)[admitted].max()),
         "thm1.3/excess_excess": float(((gd - noise) / (bayes - noise) - bound)[admitted].max()),
         "floor/far_ratio": float(predictors.debiased_gd_error(eta, d, 1e6, s2)) / floor,
         "floor/value": floor,
         "floor/at_100": float(predictors.debiased_gd_error(eta, d, 100, s2)) / floor - 1,
-        "gdcoincide/far": apart(100 * d),
-        "gdcoincide/near": apart(8 * d),
+        "gdcoincide/far": far,
+        "gdcoincide/near": near,
         "gdcoincide/eta": loss.eta_star(d, 100 * d, s2),
     }
 

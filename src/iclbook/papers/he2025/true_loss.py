@@ -80,7 +80,7 @@ def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
 
 
 def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
-    """E[m m'] and E[p.p'] of two heads at a fixed r.
+    """E[m m'] and E[p.p'] of two heads at a fixed r, for L >= 2.
 
     Of a pair (a, -a) both share s, and g -> -g exchanges s and t: E_g[g exp(-a g) ...] at (s, t) is minus E_g[g exp(a g) ...] at (t, s).
     """
@@ -102,25 +102,20 @@ def exact_quadratic(omega: Array, d: int, L: int, noise_var: float) -> tuple[Arr
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
     for r, weight in zip(*_radius_nodes(d), strict=True):
-        known: list[_Head] = []
-        for h in range(n):
-            head = _head(omega[h] * r, L)
+        of_radius = [_head(scale * r, L) for scale in omega]
+        for h, head in enumerate(of_radius):
             mean, square, overlap = _one_head(head, L)
             linear[h] += weight * r * mean / d
             matrix[h, h] += weight * (square / d + kappa * overlap)
-            for k, other in enumerate(known):
-                product, cross = (square, overlap) if omega[h] == omega[k] else _two_heads(head, other, L)
+            for k, other in enumerate(of_radius[:h]):
+                product, cross = _two_heads(head, other, L)
                 matrix[h, k] += weight * (product / d + kappa * cross)
                 matrix[k, h] = matrix[h, k]
-            known.append(head)
     return linear, matrix
 
 
 def exact_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> Array:
-    """True population loss E[(y_q - yhat)^2] of the reduced model, shape (...); deterministic, about 1e-9 accurate.
-
-    One quadrature per run: a tenth of a second for two heads. The target carries the noise, so the floor is sigma^2.
-    """
+    """True population loss E[(y_q - yhat)^2] of the reduced model, shape (...); deterministic, about 1e-9 accurate. Its floor is sigma^2."""
     omega, mu = heads(omega, mu)
     losses = np.empty(omega.shape[:-1])
     for at in np.ndindex(losses.shape):
@@ -139,8 +134,9 @@ def pair_exact(gamma: float, d: int, L: int, noise_var: float, signs: Sequence[f
     """
     sign = np.array(signs)
     linear, matrix = exact_quadratic(gamma * sign, d, L, noise_var)
-    slope, mu = float(sign @ linear), float(sign @ linear / (sign @ matrix @ sign))
-    return Optimum(gamma, mu, 1.0 + noise_var - slope * mu)
+    slope, square = float(sign @ linear), float(sign @ matrix @ sign)
+    mu = slope / square
+    return Optimum(gamma, mu, 1.0 + noise_var - 2.0 * mu * slope + mu * square * mu)
 
 
 def _lowest(at: Callable[[float], Optimum], low: float, high: float, within: float) -> Optimum:
