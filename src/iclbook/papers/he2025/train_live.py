@@ -26,11 +26,9 @@ SLIDERS = (
     Slider("scale", "initial scale", [page.BEGIN["scale"]], live=(*page.LIMITS["scale"], 0.01), log=True),
     Slider("batch", "prompts a step", page.BATCHES),
     Slider("seed", "seed", [page.BEGIN["seed"]], live=(0, page.SEEDS - 1, 1)),
-    Slider("scores", "scores", tuple(page.SCALES), labels=[f"as {name}" for name in page.SCALES]),
+    Slider("scores", "scores", tuple(page.SCALES), labels=("as printed", "as coded")),
     Slider("activation", "activation", tuple(page.ACTIVATIONS), labels=tuple(page.ACTIVATIONS.values())),
 )
-#: Settings and a sentence of each experiment, by its name.
-TRIES = {name: (page.BEGIN | settings, about) for _, name, settings, about, *_ in page.TRIES}
 
 
 class TrainingPanel(LivePanel):
@@ -44,7 +42,7 @@ class TrainingPanel(LivePanel):
         super().__init__(self._run_so_far, SLIDERS, page.BEGIN, title, description)
         self.train_button = w.Button(description="Train", button_style="primary")
         again = w.Button(description="Start again")
-        self.tries = w.ToggleButtons(options=list(TRIES), description="Try:")
+        self.tries = w.ToggleButtons(options=[name for _, name, *_ in page.TRIES], description="Try:")
         self.about, self.says = (text(line, "iclbook-description") for line in (page.TRIES[0][3], ""))
         self.tries.observe(lambda change: self._try(change["new"]), names="value")
         self.train_button.on_click(lambda _: self.pause() if self._playing else self.play())
@@ -85,10 +83,11 @@ class TrainingPanel(LivePanel):
 
     def _try(self, name: str) -> None:
         """One of the experiments: its settings, and play."""
-        settings, self.about.value = TRIES[name]
+        _, _, changed, about, *_ = next(one for one in page.TRIES if one[1] == name)
+        self.about.value = about.format(one_head=page.loss_levels(self.task)[0]["loss"])
         self._quiet = True
         for slider, control in zip(self.sliders, self.controls, strict=True):
-            control.value = settings[slider.name]
+            control.value = (page.BEGIN | changed)[slider.name]
         self._quiet = False
         self._begin()
         if not self._playing:
