@@ -39,12 +39,12 @@ def opened() -> Iterator[Callable[[int, int], float]]:
     """A page with the model that trains: a function of heads and steps that gives their steps a second."""
     from selenium import webdriver
 
-    from iclbook.papers.he2025.train_in_page import course, train_in_page
+    from iclbook.papers.he2025.train_in_page import train_in_page, trainer
     from iclbook.sliders.page_model import inline, markup
     from iclbook.tasks import LinearRegression
 
     task = LinearRegression()
-    model = train_in_page(task, course(task, {}, 2))
+    model = train_in_page(task, trainer(task, {}, 2, range(3)).train(progress=False)["page"])
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         figure = markup(model, model.title, model.description) + inline(model.name)

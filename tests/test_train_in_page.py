@@ -327,14 +327,14 @@ def test_in_a_notebook_the_library_trains_and_the_figure_follows():
     assert f"Step {MARKS[2]}" in panel.says.value
     wanted = train.trainer(TASK, {}, MARKS[2], [MARKS[2]]).train(progress=False)["page"]
     assert np.array_equal(panel.history().circuits["kq"][-1], wanted.circuits["kq"][-1])
-    panel.controls["heads"].value = 3
+    panel.controls[0].value = 3
     assert panel.trainer.done == 0
     assert panel.history().circuits["kq"].shape[2] == 3
     panel.play = lambda: None  # an experiment plays on a kernel's loop; here only its settings count
     for _, name, settings, *_ in reversed(train.TRIES):
         panel.tries.value = name
         assert panel.settings == train.BEGIN | settings
-        assert {key: control.value for key, control in panel.controls.items()} == pytest.approx(panel.settings)
+        assert [control.value for control in panel.controls] == [panel.settings[one.name] for one in panel.sliders]
 
 
 # ---- waits in the crossing -----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025 import page_models as he2025
-from iclbook.papers.he2025.train_in_page import course, train_in_page
+from iclbook.papers.he2025.train_in_page import train_in_page, trainer
 from iclbook.papers.recall2025.figures import stages as recall2025
 from iclbook.papers.recall2025.measures import stages
 from iclbook.papers.wang2025 import sliders as wang2025
@@ -86,7 +86,7 @@ def models() -> dict[str, PageModel]:
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
         waiting_time(),
-        train_in_page(TASK, course(TASK, {}, 100)),
+        train_in_page(TASK, trainer(TASK, {}, 100, range(101)).train(progress=False)["page"]),
         train_waits(TASK),
     )
     return {model.name: model for model in made}

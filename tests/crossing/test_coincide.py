@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 
 from iclbook.models.attention import Attention, attend
 from iclbook.models.kernels import kernel_values, key_factor, relate
 from iclbook.models.recall_transformer import RecallTransformer
 from iclbook.papers.agarwal2025 import closed_forms
-from iclbook.papers.he2025.predictors import debiased_gd, sample_prompts, scores, softmax, softmax_predictor, vanilla_gd
+from iclbook.papers.he2025.predictors import debiased_gd, sample_prompts, scores, softmax_predictor, vanilla_gd
 from iclbook.papers.nagy2026.construction import construct, layer_answers
 from iclbook.papers.wang2025.descent import functional_descent
 from iclbook.tasks.associative_recall import AssociativeRecall
@@ -150,7 +151,7 @@ def test_responsibilities_weigh_the_gradient_of_ov():
     (in_v,) = torch.autograd.grad(loss, model.value)
     u = 2 * (answer.detach() - target)[:, None, None]  # (B, 1, 1): the gradient at each answer
     for head, omega in enumerate(omegas):
-        alpha = torch.from_numpy(softmax(omega * scores(PROMPTS.x, PROMPTS.x_q)))[:, None]  # (B, 1, L)
+        alpha = torch.from_numpy(softmax(omega * scores(PROMPTS.x, PROMPTS.x_q), -1))[:, None]  # (B, 1, L)
         own = closed_forms.value_projection_gradient(u, alpha, context).sum(0)  # (1, D + 1)
         assert distance(own.numpy(), by_autograd[head].numpy()) < SAME
         through_o = u * model.output[head, -1].detach()  # (B, 1, D + 1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from he2025.circuits_kit import heads, pairs, still, synthetic
+from scipy.special import softmax
 
 from iclbook.papers.he2025 import (
     circuits,
@@ -15,6 +16,7 @@ from iclbook.papers.he2025 import (
     figure_3,
     figure_4,
     learning_rates,
+    loss,
     predictors,
     theorem_1,
 )
@@ -104,7 +106,7 @@ def test_predictions_by_blocks_are_those_of_all_prompts_at_once(activation):
     prompts = predictors.sample_prompts(2 * figure_2_4.BLOCK + 3, 5, 8, 0.1, seed=1)
     tokens = np.concatenate([prompts.x, prompts.y[..., None]], -1)
     scores = np.einsum("bld,rhde,be->rbhl", tokens, kq[..., :5], prompts.x_q)
-    weights = predictors.softmax(scores) if activation == "softmax" else (1 + scores) ** 2
+    weights = softmax(scores, -1) if activation == "softmax" else (1 + scores) ** 2
     weights = weights / weights.sum(-1, keepdims=True)
     expected = np.einsum("rbhl,rhd,bld->rb", weights, ov[:, :, 0], tokens)
     found = figure_2_4.attended(kq, ov, prompts, activation)
@@ -171,8 +173,7 @@ def test_the_manifold_is_where_minimisation_ends():
     found = theorem_1.manifold_records(valley, D, L, S2)
     assert found["manifold/mu_error"] < 1e-8
     assert found["manifold/approx_rise"] > 0
-    eta = predictors.debiased_gd_best_eta(D, L, S2)
-    assert theorem_1.best_rate(D, L, S2) == pytest.approx(eta, abs=1e-6)
+    assert theorem_1.best_rate(D, L, S2) == pytest.approx(loss.eta_star(D, L, S2), abs=1e-6)
     risk = theorem_1.risk_records(D, L, S2)
     assert risk["thm1.3/total_excess"] <= 1e-12 < 1 < risk["thm1.3/excess_excess"]
     assert risk["gdcoincide/near"] > 10 * risk["gdcoincide/far"]
@@ -184,7 +185,9 @@ def test_the_manifold_is_where_minimisation_ends():
 def multi_heads(omega, mu) -> figure_3.MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
     omega, mu = np.repeat(np.asarray(omega, dtype=float), 2, -1), np.asarray(mu, dtype=float)
-    return figure_3.MultiHeads(omega[..., None, :] * np.eye(8, 6), mu[..., None] * np.eye(2, 8, 6))
+    kq = np.pad(omega, ((0, 0), (0, 0), (0, 2)))[..., None] * np.eye(8)
+    group = {"steps": np.arange(1), "kq": kq[None], "ov": (mu[..., None] * np.eye(2, 8, 6))[None]}
+    return figure_3.read_multi_heads(group, 1.0)
 
 
 @pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])

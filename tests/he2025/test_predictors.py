@@ -44,11 +44,10 @@ def test_best_rates():
     for d, L, s2 in ((5, 40, 0.1), (2, 5, 1.0)):
         for error, best in (
             (predictors.vanilla_gd_error, predictors.vanilla_gd_best_eta),
-            (predictors.debiased_gd_error, predictors.debiased_gd_best_eta),
+            (predictors.debiased_gd_error, loss.eta_star),
         ):
             found = minimize_scalar(lambda eta, f=error, d=d, L=L, s2=s2: float(f(eta, d, L, s2)))
             assert float(best(d, L, s2)) == pytest.approx(found.x, rel=1e-6)
-        assert float(predictors.debiased_gd_best_eta(d, L, s2)) == pytest.approx(loss.eta_star(d, L, s2), rel=1e-14)
         assert float(predictors.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
 
 

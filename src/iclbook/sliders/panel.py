@@ -96,12 +96,12 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = 
 
 
 class Panel(w.VBox):
-    """A figure under one or two sliders; to a front end a plain VBox. A subclass has ``control(slider, start)``, the control of a slider; ``figure()``, which draws
+    """A figure under sliders; to a front end a plain VBox. A subclass has ``control(slider, start)``, the control of a slider; ``figure()``, which draws
     at the start and returns what stands below the controls; ``visible()``, the PNG that the reader sees now; ``positions(control)``, where a test moves it.
 
     Args:
         frame: takes the sliders' values by name and returns a matplotlib Figure, always of the same size.
-        sliders: one or two.
+        sliders: one or two; in a live panel any number.
         start: slider name -> value at which it begins; by default its first value.
         title, description: plain text over the controls, and under the figure.
         alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
@@ -125,7 +125,7 @@ class Panel(w.VBox):
         play: str | None = None,
     ) -> None:
         names = [slider.name for slider in sliders]
-        assert 1 <= len(set(names)) == len(names) <= 2, f"one or two sliders, each with a name of its own: {names}"
+        assert len(set(names)) == len(names) > 0, f"one slider or more, each with a name of its own: {names}"
         assert {*(start or {}), play or names[0]} <= {*names}, f"start and play name sliders: {names}"
         super().__init__()
         self.frame, self.sliders, self.title, self.description, self.alt = frame, sliders, title, description, alt

@@ -1,8 +1,6 @@
-"""Two numbers per head: their patterns, how they are read from trained circuits, and how far the circuits are from that form (He et al. 2025, Key
-Findings 1 and 2).
+"""Two numbers per head: their patterns, how they are read from trained circuits, and how far these are from that form (He et al. 2025, Findings 1, 2).
 
-A head is a dummy when both abs(omega) and abs(mu) are below ``rel`` times the largest of the model; the others are active. NaN (a diverged run) counts as
-no pattern.
+A head is a dummy when both abs(omega) and abs(mu) are below :data:`DUMMY` times the model's largest. NaN (a diverged run) counts as no pattern.
 """
 
 from __future__ import annotations
@@ -10,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import wraps
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,9 +63,8 @@ def scale_spread(omega: Array, mu: Array) -> Array:
         return (top - low) / top
 
 
-def first_kept(steps: ArrayLike, holds: ArrayLike) -> Array:
+def first_kept(steps: Array, holds: Array) -> Array:
     """First recorded step from which ``holds`` (T, ...) stays true to the end, float (...); NaN if it is false at the end."""
-    steps, holds = np.asarray(steps, dtype=np.float64), np.asarray(holds, dtype=bool)
     kept = np.flip(np.logical_and.accumulate(np.flip(holds, axis=0), axis=0), axis=0)
     return np.where(kept[-1], steps[np.argmax(kept, axis=0)], np.nan)
 
@@ -80,14 +78,27 @@ def effective_pair(omega: Array, mu: Array) -> tuple[Array, Array, Array]:
 # -- trained circuits ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Heads:
+def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Mapping[str, Any]], Records]]:
+    """Decorator: from ``{NAME: value}`` of heads to ``{figure/READING/NAME: value}`` of the heads of every reading of the score scale."""
+
+    def decorate(values: Callable[[Any], Records]) -> Callable[[Mapping[str, Any]], Records]:
+        @wraps(values)
+        def records(readings: Mapping[str, Any]) -> Records:
+            return {
+                f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()
+            }
+
+        return records
+
+    return decorate
+
+
+class Heads(NamedTuple):
     """What single-task circuits say of each head.
 
     Attributes:
         steps: ``(T,)`` recorded steps.
-        omega: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included: the omega of the softmax.
-        mu: ``(T, R, H)`` last entry of OV.
+        omega, mu: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included, and last entry of OV.
         kq_deviation: ``(T, R, H)`` Frobenius norm of the effective columns of KQ minus (omega I; 0), over that of (omega I; 0).
         ov_deviation: ``(T, R, H)`` norm of OV's row without its last entry, over abs(mu).
     """
@@ -141,13 +152,8 @@ def settled(steps: Array, values: Array) -> Array:
 
 
 def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
-    """Heads of a single-task group.
-
-    Args:
-        group: ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu`` ``(T, R, H)``
-            of a reduced model.
-        scale: the model's factor on its scores.
-    """
+    """Heads of a single-task group, its ``steps`` ``(T,)`` with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, 1, D)``, or with ``omega`` and ``mu``
+    ``(T, R, H)`` of a reduced model; ``scale`` is the model's factor on its scores."""
     steps = group["steps"]
     if "omega" in group:
         omega, mu = group["omega"].astype(float), group["mu"].astype(float)
@@ -164,48 +170,36 @@ def read_heads(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
 
 
 def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
-    """The heads of each sign merged into one: circuits sum_h mu_h KQ_h and sum_h OV_h over the heads that end positive, and over those that end
-    negative.
+    """The heads of each sign merged into one, sum_h mu_h KQ_h and sum_h OV_h over those that end with it, of the runs that end with both signs.
 
-    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it. Of the runs that end with heads
-    of both signs.
+    The loss sees a side's sum, to first order in gamma: what single heads of one side have beside omega I may cancel in it.
     """
-    kq, ov = scale * group["kq"].astype(float), group["ov"].astype(float)  # (T, R, H, D, D), (T, R, H, 1, D)
-    d = kq.shape[-1] - 1
-    positive = np.trace(kq[-1, ..., :d, :d], axis1=-2, axis2=-1) > 0  # (R, H)
+    positive = read_heads(group).omega[-1] > 0  # (R, H)
     both = positive.any(1) & ~positive.all(1)
-    kq, ov, positive = kq[:, both], ov[:, both], positive[both]
-    side = np.stack([positive, ~positive], 1).astype(float)  # (R, 2, H)
-    mu = np.einsum("rsh,trh->trs", side, ov[..., 0, d])
+    kq, ov = (group[name][:, both].astype(float) for name in ("kq", "ov"))  # (T, R, H, D, D), (T, R, H, 1, D)
+    side = np.stack([positive, ~positive], 1)[both].astype(float)  # (R, 2, H)
+    mu = np.einsum("rsh,trh->trs", side, ov[..., 0, -1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        merged = np.einsum("rsh,trh,trhij->trsij", side, ov[..., 0, d], kq) / mu[..., None, None]
+        merged = np.einsum("rsh,trh,trhij->trsij", side, ov[..., 0, -1], scale * kq) / mu[..., None, None]
     rows = np.einsum("rsh,trhnj->trsnj", side, ov)
     return read_heads({"steps": group["steps"], "kq": merged, "ov": rows})
-
-
-def groups_of(results: Results) -> list[str]:
-    """Names of the groups whose circuits are kept."""
-    return [key[:-3] for key in results.arrays if key.endswith("/kq")]
 
 
 def read_counts(
     results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
 ) -> dict[int, Heads]:
     """Softmax heads by their number ``n_heads``, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
-    names = [name for name in groups_of(results) if re.fullmatch(rf"{prefix}\d+", name)]
-    n_heads = {name: results[f"{name}/kq"].shape[2] for name in names}  # kq is (T, R, H, D, D)
-    return {n_heads[name]: read(results.group(name), scale) for name in sorted(names, key=n_heads.get)}
+    counts = [int(found[1]) for key in results.arrays if (found := re.fullmatch(rf"{prefix}(\d+)/kq", key))]
+    return {h: read(results.group(f"{prefix}{h}"), scale) for h in sorted(counts)}
 
 
 def with_both_signs(results: Results) -> Results:
     """The same results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
     arrays = dict(results.arrays)
-    for name in groups_of(results):
-        if results[f"{name}/kq"].shape[2] == 1:
-            continue
-        kept = read_heads(results.group(name)).pairs
-        of_runs = {key: values for key, values in results.group(name).items() if values.ndim > 1}
-        arrays |= {f"{name}/{key}": values[:, kept] for key, values in of_runs.items()}
+    for name in [key[:-3] for key, kq in arrays.items() if key.endswith("/kq") and kq.shape[2] > 1]:
+        group = results.group(name)
+        kept = read_heads(group).pairs
+        arrays |= {f"{name}/{key}": values[:, kept] for key, values in group.items() if values.ndim > 1}
     return replace(results, arrays=arrays)
 
 
@@ -220,18 +214,15 @@ def code_scale(d: int, n_tasks: int = 1) -> float:
 
 def run_sd(*groups: Array) -> float:
     """Standard deviation of one run about the mean of its group, pooled over groups ``(R, ...)`` and their other axes."""
-    squares, freedom = 0.0, 0
-    for group in groups:
-        group = np.asarray(group, dtype=float)
-        if len(group) > 1:
-            squares += float(((group - group.mean(0)) ** 2).sum())
-            freedom += (len(group) - 1) * group[0].size
+    several = [np.asarray(group, dtype=float) for group in groups if len(group) > 1]
+    squares = sum(((group - group.mean(0)) ** 2).sum() for group in several)
+    freedom = sum((len(group) - 1) * group[0].size for group in several)
     return float(np.sqrt(squares / freedom)) if freedom else 0.0
 
 
 def each_run(*groups: Array) -> Estimate:
     """Every run's value, groups one after the other, with the standard error of a single one."""
-    return Estimate(np.concatenate([np.ravel(group) for group in groups]), run_sd(*groups))
+    return Estimate(np.concatenate(groups, axis=None), run_sd(*groups))
 
 
 def mean_of(runs: Array) -> Estimate:

@@ -6,7 +6,7 @@ Float64. omega and mu are (R, H), runs first; trajectories (T, R, H).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,8 +18,7 @@ from .circuits import first_kept, scale_spread, sign_matched, zero_sum
 from .loss import Array, approx_gradients, approx_loss, coupling, heads
 
 
-@dataclass(frozen=True)
-class Trajectory:
+class Trajectory(NamedTuple):
     """Recorded runs: ``steps`` (T,), ``omega`` and ``mu`` (T, R, H), ``loss`` (T, R)."""
 
     steps: Array
@@ -42,13 +41,8 @@ def sample_initial(runs: int, n_heads: int, scale: float, seed: int) -> tuple[Ar
 def simulate(
     omega0: ArrayLike, mu0: ArrayLike, lr: float, record: Sequence[int] | Array, *, d: int, L: int, noise_var: float
 ) -> Trajectory:
-    """Plain gradient descent on the approximate loss, all runs in step ("Training Dynamics, Emerged Patterns").
-
-    Args:
-        omega0, mu0: starting points (R, H).
-        lr: learning rate eta.
-        record: the steps to record, rising, 0 = the starting point; the last one ends the descent.
-    """
+    """Plain gradient descent of rate ``lr`` on the approximate loss from (R, H), all runs in step ("Training Dynamics, Emerged Patterns"); ``record``:
+    rising steps to record, 0 = the starting point."""
     omega, mu = heads(omega0, mu0)
     omega, mu = omega.T.copy(), mu.T.copy()  # (H, R): long rows, short sums
     rate, c = 2.0 * lr, coupling(d, L, noise_var)
@@ -70,10 +64,8 @@ def simulate(
 
 
 def flow(omega0: ArrayLike, mu0: ArrayLike, times: Array, d: int, L: int, noise_var: float) -> Trajectory:
-    """Gradient flow (learning rate -> 0) of one run (H,), for times far beyond what plain steps reach.
-
-    ``times`` (T,) increasing from 0, in units of learning rate x steps; they are the trajectory's ``steps``. Implicit, rtol 1e-9.
-    """
+    """Gradient flow (learning rate -> 0) of one run (H,), for times far beyond what plain steps reach: ``times`` (T,) increasing from 0, in units of
+    learning rate x steps, are the trajectory's ``steps``. Implicit, rtol 1e-9."""
 
     def velocity(_: float, state: Array) -> Array:
         return -np.concatenate(approx_gradients(*np.split(state, 2), d, L, noise_var))
@@ -90,8 +82,7 @@ PATTERNS, NEAR = ("sign", "zero_sum", "homogeneous"), 0.05
 
 
 def stage_times(steps: Array, omega: Array, mu: Array) -> dict[str, Array]:
-    """When each of :data:`PATTERNS` appears for good, for trajectories (T, ..., H): sign matching, zero sum and equal abs(omega); float arrays (...),
-    NaN where it never does."""
+    """When each of :data:`PATTERNS` appears for good in trajectories (T, ..., H), float arrays (...); NaN where it never does."""
     with np.errstate(invalid="ignore"):
         holds = sign_matched(omega, mu), zero_sum(mu) < NEAR, scale_spread(omega, mu) < NEAR
     return {name: first_kept(steps, there) for name, there in zip(PATTERNS, holds, strict=True)}
@@ -106,8 +97,7 @@ WITHIN = 1e-5
 
 
 def descend(group: str, members: Sequence[int]) -> dict[str, np.ndarray]:
-    """Runs of ``h<H>``: omega and mu ``(M, H)`` at the end, their sum at the ``start``, and the step ``(M,)`` from which on each pattern holds; not a
-    number where it never does."""
+    """Runs of ``h<H>``: omega and mu ``(M, H)`` at the end, their sum at the ``start``, and when each pattern appears for good ``(M,)``."""
     n_heads, task = int(group[1:]), LinearRegression()
     starts = sample_initial(max(members) + 1, n_heads, SCALE, seed=n_heads)
     omega, mu = (values[list(members)] for values in starts)

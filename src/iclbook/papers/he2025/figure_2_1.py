@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import variation
 from torch import Tensor
 
 from ...claims import printed
@@ -21,7 +21,7 @@ from ...statistics import Estimate, jackknife, prediction
 from ...store import Results
 from ...training.study import Study
 from . import circuits
-from .circuits import Heads, Records, each_run, largest_ratio, median_error
+from .circuits import Heads, Records, by_reading, each_run, largest_ratio, median_error
 from .loss import manifold_gamma
 from .runs import PAPER_HEADS
 
@@ -50,8 +50,7 @@ def run_records(results: Results, study: Study, text: ByCount, code: ByCount) ->
 
 
 def example(d: int, L: int, rng: torch.Generator, prompts: int = 256) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)`` with all rows of OV, tokens ``(L, D, B)`` and
-    queries ``(d, B)``."""
+    """Two heads as PyTorch initialises them, on random prompts: circuits ``(H, D, D)``, tokens ``(L, D, B)`` and queries ``(d, B)``."""
     model = Attention(d, n_heads=2)
     model.initialise(torch_rng(0))
     context = torch.randn(L, d + 1, prompts, generator=rng).double()
@@ -84,44 +83,29 @@ def effective_entries(example: tuple[Tensor, Tensor, Tensor, Tensor], rng: torch
 # -- one and two heads: Figures 2.1, 2.2, 2.3, 2.6 ----------------------------------------------------------------------
 
 
-def each_reading(figure: str, values: Callable[[Any], Records], readings: Mapping[str, Any]) -> Records:
-    """``{NAME: value}`` of the heads of every reading of the score scale, as ``{figure/READING/NAME: value}``."""
-    return {f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()}
-
-
-def one_head(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.1")
+def one_head(h: Heads) -> Records:
     """Figure 2.1, a value per run."""
-
-    def values(h: Heads) -> Records:
-        names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
-        return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
-
-    return each_reading("fig2.1", values, readings)
+    names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
+    return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
 
 
-def two_heads(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.2")
+def two_heads(h: Heads) -> Records:
     """Figure 2.2, a value per run (and head)."""
-
-    def values(h: Heads) -> Records:
-        omega, mu = h.settled(h.omega), h.settled(h.mu)
-        found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
-        for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
-            found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
-        return found
-
-    return each_reading("fig2.2", values, readings)
+    omega, mu = h.settled(h.omega), h.settled(h.mu)
+    found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
+    for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
+        found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
+    return found
 
 
-def mirror(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.3")
+def mirror(h: Heads) -> Records:
     """Figure 2.3: how far the two heads are from mirror images, the largest ``|sum| / mean | |`` of omega and of mu after the first tenth of training."""
-
-    def values(h: Heads) -> Records:
-        late = h.steps >= 0.1 * h.steps[-1]
-        both = {"omega": h.omega[late], "mu": h.mu[late]}
-        apart = {name: np.abs(of.sum(-1)) / np.abs(of).mean(-1) for name, of in both.items()}  # (T, R)
-        return {f"{name}_asymmetry": each_run(of.max(0)) for name, of in apart.items()}
-
-    return each_reading("fig2.3", values, readings)
+    late = h.steps >= 0.1 * h.steps[-1]
+    omega, mu = (np.abs(of[late].sum(-1)) / np.abs(of[late]).mean(-1) for of in (h.omega, h.mu))  # (T, R)
+    return {"omega_asymmetry": each_run(omega.max(0)), "mu_asymmetry": each_run(mu.max(0))}
 
 
 def pattern_share(h: Heads) -> np.ndarray:
@@ -130,45 +114,34 @@ def pattern_share(h: Heads) -> np.ndarray:
     return np.nan_to_num(first, nan=h.steps[-1]) / h.steps[-1]
 
 
-def early(readings: Mapping[str, Heads]) -> Records:
+@by_reading("fig2.6")
+def early(h: Heads) -> Records:
     """Figure 2.6: when the patterns are there for good."""
-
-    def values(h: Heads) -> Records:
-        return {"pattern_share": pattern_share(h)}
-
-    return each_reading("fig2.6", values, readings)
+    return {"pattern_share": pattern_share(h)}
 
 
 # -- Key Findings 1, 2 and 4, Figure 2.8 -------------------------------------------------------------------------------
 
 
-def finding_1(readings: Mapping[str, tuple[ByCount, ByCount]]) -> Records:
-    """Key Finding 1, every run that ends with heads of both signs: deviations of the circuits summed over the heads of a side, and whether all heads that
-    are no dummies at the last record match in sign. Of the heads, and of those of each side merged."""
-
-    def values(heads: tuple[ByCount, ByCount]) -> Records:
-        by_h, sides = heads
-        matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
-        found: Records = {"sign_share": float(np.concatenate(matched).mean())}
-        for name in ("kq_deviation", "ov_deviation"):
-            worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
-            found |= {name: worst} if np.size(worst.value) else {}  # else no such run
-        return found
-
-    return each_reading("kf1", values, readings)
+@by_reading("kf1")
+def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
+    """Key Finding 1: whether the heads that are no dummies match in sign, and deviations of the circuits summed over the heads of a side."""
+    by_h, sides = heads
+    matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
+    found: Records = {"sign_share": float(np.concatenate(matched).mean())}
+    for name in ("kq_deviation", "ov_deviation"):
+        worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
+        found |= {name: worst} if np.size(worst.value) else {}  # else no such run
+    return found
 
 
-def finding_2(readings: Mapping[str, ByCount]) -> Records:
-    """Key Finding 2, every run that ends with heads of both signs: spread of abs(omega) over the heads that are no dummies at the last record, and
-    abs(sum mu) over sum abs(mu) where the run settles."""
-
-    def values(by_h: ByCount) -> Records:
-        return {
-            "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
-            "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
-        }
-
-    return each_reading("kf2", values, readings)
+@by_reading("kf2")
+def finding_2(by_h: ByCount) -> Records:
+    """Key Finding 2: spread of abs(omega) over the heads that are no dummies, at the last record, and abs(sum mu) over sum abs(mu) where a run settles."""
+    return {
+        "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
+        "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
+    }
 
 
 def peak(h: Heads) -> np.ndarray:
@@ -177,60 +150,46 @@ def peak(h: Heads) -> np.ndarray:
 
 
 def fall(h: Heads) -> np.ndarray:
-    """Largest fall of the sum of positive mu below its running maximum, over where it settles.
-
-    Of the runs that end with a positive head; another has no sum that could fall.
-    """
+    """Largest fall of the sum of positive mu below its running maximum, over where it settles, of the runs that end with a positive head."""
     rise, end = h.positive_mu, h.settled(h.positive_mu)
     some = end > 0
     return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
 
 
-def limits(readings: Mapping[str, ByCount]) -> Records:
+@by_reading("fig2.8")
+def limits(by_h: ByCount) -> Records:
     """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
-
-    def values(by_h: ByCount) -> Records:
-        gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
-        return {
-            "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
-            "mu_fall": each_run(*(fall(h) for h in by_h.values())),
-            "gamma_spread": largest_ratio(gamma) - 1,
-            "mu_spread": largest_ratio(mu) - 1,
-        }
-
-    return each_reading("fig2.8", values, readings)
+    gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
+    return {
+        "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
+        "mu_fall": each_run(*(fall(h) for h in by_h.values())),
+        "gamma_spread": largest_ratio(gamma) - 1,
+        "mu_spread": largest_ratio(mu) - 1,
+    }
 
 
-def finding_4(readings: Mapping[str, ByCount]) -> Records:
+@by_reading("kf4")
+def finding_4(sides: ByCount) -> Records:
     """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs."""
-
-    def values(sides: ByCount) -> Records:
-        shares = each_run(*(pattern_share(h) for h in sides.values()))
-        return {"pattern_share": shares} if np.size(shares.value) else {}
-
-    return each_reading("kf4", values, readings)
+    shares = each_run(*(pattern_share(h) for h in sides.values()))
+    return {"pattern_share": shares} if np.size(shares.value) else {}
 
 
 def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
-    """gamma of each number of heads; standard deviation over mean in the runs of two heads of the census that end with both signs (Key Finding 4);
-    and the gamma whose mu_gamma is the paper's limit of mu, for d, L and the noise variance."""
-
-    def variation(gammas: np.ndarray) -> float:
-        return float(gammas.std() / gammas.mean())
-
+    """gamma by head count, its standard deviation over mean in the pairs of the census (Key Finding 4), and the gamma of the paper's limit of mu."""
     values: Records = {
         "fig2.8/text/gammas": [float(h.settled(h.gamma).mean()) for h in several.values()],
         "scale/printed_gamma": manifold_gamma(paper_limits()[1], *size),
     }
     gammas = census.gamma[-1][~circuits.one_sided(census.omega[-1], census.mu[-1])]
     if len(gammas):  # else nothing to measure
-        values["kf4/gamma_cv"] = Estimate(variation(gammas), jackknife(variation, gammas))
+        values["kf4/gamma_cv"] = Estimate(float(variation(gammas)), jackknife(variation, gammas))
     return values
 
 
 def one_sided_form(census: Results, ends: ByCount) -> Records:
-    """Runs of the census that end with heads of one sign: the norms of the antisymmetric part of KQ's top block and of the symmetric part that is
-    traceless, over that of omega I, medians over the heads; beside the antisymmetric part in the other runs."""
+    """Norms over that of omega I of the antisymmetric and the traceless symmetric part of KQ's top block, medians over the heads of runs of the census
+    that end with heads of one sign; the former of the other runs, too."""
     parts: dict[str, list[float]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
     for n, h in ends.items():
         block = census[f"h{n}/kq"][-1, ..., :-1, :-1].astype(float)  # (R, H, d, d)
@@ -242,8 +201,8 @@ def one_sided_form(census: Results, ends: ByCount) -> Records:
         alone = circuits.one_sided(h.omega[-1], h.mu[-1])
         for name, of in (("skew", skew[alone]), ("symmetric", symmetric[alone]), ("skew_of_pairs", skew[~alone])):
             parts[name].extend(of.ravel())
-    joined = {name: values or [0.0] for name, values in parts.items()}  # no such run, as in short trainings: 0
-    return {f"onesided/{name}": Estimate(float(np.median(v)), median_error(v)) for name, v in joined.items()}
+    # no such run, as in short trainings: 0
+    return {f"onesided/{k}": Estimate(float(np.median(v or [0])), median_error(v or [0])) for k, v in parts.items()}
 
 
 def settled_table(h: Heads) -> Table:
@@ -263,18 +222,14 @@ def eight_heads(eight: Heads, two: Heads) -> Records:
     }
 
 
-def scales(readings: Mapping[str, Heads]) -> Records:
-    """Where two heads settle, a value per run; their mean, and how far from it one printed run is expected: half of the prediction interval of one
-    more run, and half a unit of the last printed digit."""
-
-    def values(h: Heads) -> Records:
-        found: Records = {}
-        for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
-            half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
-            found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
-        return found
-
-    return each_reading("scale", values, readings)
+@by_reading("scale")
+def scales(h: Heads) -> Records:
+    """Where two heads settle; the mean, and half the prediction interval of one more run, to which half a unit of the last printed digit is added."""
+    found: Records = {}
+    for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
+        half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
+        found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
+    return found
 
 
 # -- drawing ------------------------------------------------------------------------------------------------------------
@@ -282,11 +237,11 @@ def scales(readings: Mapping[str, Heads]) -> Records:
 Group = Mapping[str, np.ndarray]
 
 
-def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Effective parts of all heads at one record: KQ's first d columns ``(D, d)`` and the read-out rows of OV ``(N, D)``."""
+def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Effective parts of all heads at one record: KQ's first d columns ``(H, D, d)`` and the read-out rows of OV ``(H, N, D)``."""
     kq, ov = scale * group["kq"][record, run], group["ov"][record, run]
     d = kq.shape[-1] - ov.shape[-2]
-    return [m[:, :d] for m in kq], list(ov)
+    return kq[..., :d], ov
 
 
 def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None = None) -> Figure:
@@ -297,17 +252,12 @@ def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None 
 
 
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
-    """Figure 2.1: KQ (score scale included) and OV of the first run of each reading, a group and the factor on its scores; titles say the mean
-    diagonal entry of KQ and the last of OV, which carry the colour."""
-    fig, axes = style.figure(4, width=style.WIDTH, height=2.3, squeeze=False, width_ratios=[1, 1, 1, 1])
-    for i, (name, (group, scale)) in enumerate(readings.items()):
+    """Figure 2.1: KQ and OV of the first run of each reading, a group and the factor on its scores; titles say omega and mu, which carry the colour."""
+    fig, axes = style.figure(4, height=2.3)
+    for (left, right), (name, (group, scale)) in zip(axes.reshape(2, 2), readings.items(), strict=True):
         (kq,), (ov,) = matrices(group, -1, 0, scale)
-        says = (
-            rf"KQ, {name}" + "\n" + rf"$\omega$ = {kq.diagonal().mean():.2f}",
-            "OV\n" + rf"$\mu$ = {ov[-1, -1]:.2f}",
-        )
-        for ax, matrix, title in zip(axes[0, 2 * i : 2 * i + 2], (kq, ov), says, strict=True):
-            style.heatmap(ax, matrix, title=title)
+        style.heatmap(left, kq, title=f"KQ, {name}\n$\\omega$ = {kq.diagonal().mean():.2f}")
+        style.heatmap(right, ov, title=f"OV\n$\\mu$ = {ov[-1, -1]:.2f}")
     return fig
 
 
@@ -368,24 +318,26 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     return fig
 
 
-def plot_course(axes: Iterable[Axes], h: Heads, label: str, **look: Any) -> None:
-    """gamma and the sum of positive mu against the step, a panel each: the mean over seeds, and seeds as thin lines."""
-    for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
-        ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
-        ax.plot(h.steps[1:], values[1:].mean(1), label=label, **look)
+def plot_courses(
+    courses: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ"
+) -> tuple[Figure, np.ndarray]:
+    """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: the mean over seeds, and seeds as thin lines."""
+    fig, axes = style.figure(2, height=height)
+    for name, h, look in courses:
+        for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
+            ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
+            ax.plot(h.steps[1:], values[1:].mean(1), label=name, **look)
+    for ax, limit, label in zip(axes, paper_limits(), (gamma, "sum of positive μ"), strict=True):
+        style.paper_line(ax, limit, None)
+        ax.set(xscale="log", xlabel="step", ylabel=label)
+    return fig, axes
 
 
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
-    """Figure 2.8: gamma and the sum of positive mu against the step by head count, scores as printed and as coded; mean over seeds, seeds as thin
-    lines."""
-    fig, axes = style.figure(2, height=3.3)
-    for n in text:
-        plot_course(axes, text[n], f"H = {n}", color=style.COLOURS[n], ls="-")
-        plot_course(axes, code[n], f"H = {n}, as coded", color=style.COLOURS[n], ls="--")
-    gamma, mu = paper_limits()
-    style.paper_line(axes[0], gamma, f"paper: {gamma:g} and {mu:g}")
-    style.paper_line(axes[1], mu, None)
-    for ax, label in zip(axes, ("γ (weighted mean of |ω|)", "sum of positive μ"), strict=True):
-        ax.set(xscale="log", xlabel="step", ylabel=label)
+    """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading; mean over seeds, seeds as thin lines."""
+    looks = ((text, "", "-"), (code, ", as coded", "--"))
+    courses = [(f"H = {n}{end}", of[n], {"color": style.COLOURS[n], "ls": ls}) for n in text for of, end, ls in looks]
+    fig, axes = plot_courses(courses, 3.3, "γ (weighted mean of |ω|)")
+    axes[0].lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
     legend_below(fig, axes[0])
     return fig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,23 +16,16 @@ from ...statistics import Estimate
 from ...store import Results
 from . import predictors
 from .circuits import Heads, Records, effective_pair, mean_of, over_blocks, read_heads, run_sd, stacked
-from .loss import Array, manifold_mu
+from .loss import Array, eta_star, manifold_mu
 from .predictors import Prompts
 from .runs import PAPER_HEADS
 
 # -- errors by context length: Figures 2.4 and 2.5 ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Curve:
-    """ICL error of a model against context length, each ``(n,)``.
-
-    Attributes:
-        lengths: common to all models.
-        mean: over its runs.
-        seeds: standard error of the mean, from how the runs differ.
-        prompts: that from the prompts, which are common to all runs and models.
-    """
+class Curve(NamedTuple):
+    """ICL error of a model against context length, each ``(n,)``: ``mean`` over its runs, and its standard error from how the runs differ (``seeds``) and
+    from the ``prompts``, which are common to all runs and models, as ``lengths`` are."""
 
     lengths: Array
     mean: Array
@@ -76,12 +69,12 @@ def multi_spread(results: Results, counts: Iterable[int]) -> dict[int, Estimate]
 def length_records(results: Results, curves: Curves, L: int) -> Records:
     """Figure 2.4, and eight heads, which the paper does not show."""
     apart = multi_spread(results, [h for h in curves if h > 2])
-    values: Records = {
+    return {
         "fig2.4/multi_spread": stacked(apart[h] for h in apart if h in PAPER_HEADS),
         "fig2.4/single_over_two": curves[1].at(L) / curves[2].at(L),
         "fig2.4/length_ratio": stacked(curve.at(100) / curve.at(L) for curve in curves.values()),
+        **({"eight/error_gap": apart[8]} if 8 in apart else {}),
     }
-    return values | ({"eight/error_gap": apart[8]} if 8 in apart else {})
 
 
 def code_values(results: Results) -> Records:
@@ -95,14 +88,11 @@ def code_values(results: Results) -> Records:
 
 
 def estimators(lengths: Array, d: int, L: int, noise_var: float) -> dict[str, Array | Estimate]:
-    """Errors at every length ``(n,)``: of one step of ``debiased`` and ``vanilla`` gradient descent with the rates best at the training length, in
-    closed form, and of ``ridge`` regression, by drawing covariates."""
+    """Errors at every length ``(n,)``: of one gradient step with the rate best at the training length L, in closed form, and of ridge regression."""
     ridge = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
-    eta_d = predictors.debiased_gd_best_eta(d, L, noise_var)
-    eta_v = predictors.vanilla_gd_best_eta(d, L, noise_var)
     return {
-        "debiased": predictors.debiased_gd_error(eta_d, d, lengths, noise_var),
-        "vanilla": predictors.vanilla_gd_error(eta_v, d, lengths, noise_var),
+        "debiased": predictors.debiased_gd_error(eta_star(d, L, noise_var), d, lengths, noise_var),
+        "vanilla": predictors.vanilla_gd_error(predictors.vanilla_gd_best_eta(d, L, noise_var), d, lengths, noise_var),
         "ridge": Estimate(*ridge.T),
     }
 
@@ -134,52 +124,44 @@ BLOCK = 512
 def attended(kq: Array, ov: Array, prompts: Prompts, activation: str = "softmax") -> Array:
     """Predictions ``(R, B)`` in double precision from the circuits of runs, ``kq (R, H, D, D)`` and ``ov (R, H, 1, D)``, a block of prompts at a time."""
     runs = list(zip(*(torch.tensor(values).double() for values in (kq, ov)), strict=True))
-    found = np.empty((len(runs), len(prompts.x_q)))
-    for start in range(0, len(prompts.x_q), BLOCK):
-        some = slice(start, start + BLOCK)
-        pairs = np.concatenate([prompts.x[some], prompts.y[some, :, None]], -1)  # (b, L, D)
+    blocks = -(-len(prompts.x_q) // BLOCK)
+    found = []
+    for x, y, x_q in zip(*(np.array_split(of, blocks) for of in prompts[:3]), strict=True):
+        pairs = np.concatenate([x, y[..., None]], -1)  # (b, L, D)
         tokens = torch.tensor(np.ascontiguousarray(pairs.transpose(1, 2, 0)))
-        query = torch.tensor(prompts.x_q[some]).T
-        for run, yhat in zip(runs, found, strict=True):
-            yhat[some] = attend(*run, tokens, query, activation)[0].numpy()
-    return found
+        found.append([attend(*run, tokens, torch.tensor(x_q).T, activation)[0].numpy() for run in runs])
+    return np.concatenate(found, -1)
 
 
-def unexplained(yhat: Array, gd: Array) -> float:
-    """Share of the variance of predictions ``(B,)`` that a multiple of ``gd`` leaves unexplained."""
-    return float(1 - np.dot(yhat, gd) ** 2 / np.dot(gd, gd) / np.dot(yhat, yhat))
+def unexplained(yhat: Array, gd: Array) -> Array:
+    """Share of the variance of predictions ``(..., B)`` that a multiple of ``gd`` ``(B,)`` leaves unexplained, ``(...)``."""
+    return 1 - np.vecdot(yhat, gd) ** 2 / np.vecdot(gd, gd) / np.vecdot(yhat, yhat)
 
 
-def unlike_pair(yhat: Array, pair: Array) -> float:
-    """Share of the predictions' mean square that their pair misses."""
-    return float(np.mean((yhat - pair) ** 2) / np.mean(yhat**2))
+def unlike_pair(yhat: Array, pair: Array) -> Array:
+    """Share of the predictions' mean square that their pair misses, ``(..., B) -> (...)``."""
+    return np.mean((yhat - pair) ** 2, -1) / np.mean(yhat**2, -1)
 
 
 def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> Records:
-    """Key Finding 3 and the two-head form, prompt by prompt, a value per run: what gradient descent leaves unexplained of the final circuits, and
-    what their effective pair does, all heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by
-    run."""
-    prompt = prompts.x, prompts.y, prompts.x_q
-    debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
+    """Key Finding 3 and the two-head form, a value per run: what gradient descent leaves unexplained of the final circuits, and what their effective pair
+    does, heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by run."""
+    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
     yhats, pairs = {}, {}  # by number of heads (R, B)
     for h, of in heads.items():
         yhats[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
         effective = zip(*effective_pair(of.omega[-1], of.mu[-1]), strict=True)  # gamma, mu_+, mu_- of each run
-        pairs[h] = [predictors.softmax_predictor([g, -g], [p, m], *prompt) for g, p, m in effective]
-    left, left_vanilla = ([[unexplained(yhat, gd) for yhat in yhats[h]] for h in heads] for gd in (debiased, vanilla))
+        pairs[h] = np.stack([predictors.softmax_predictor([g, -g], of_mu, *prompts[:3]) for g, *of_mu in effective])
+    left, left_vanilla = ([unexplained(yhat, gd) for yhat in yhats.values()] for gd in (debiased, vanilla))
     apart = [np.subtract(*both) for both in zip(left_vanilla, left, strict=True)]
-    more = [h for h in heads if h > 2]
-    missed = [[unlike_pair(*both) for both in zip(yhats[h], pairs[h], strict=True)] for h in more]
-
-    def difference(yhat: Array, vanilla: Array, debiased: Array) -> float:
-        return unexplained(yhat, vanilla) - unexplained(yhat, debiased)
+    missed = [unlike_pair(yhats[h], pairs[h]) for h in heads if h > 2]
 
     def every(values: list, vary: list, of_prompts: float) -> Estimate:
         """Every run's value with its error: how runs differ in ``vary``, and how prompts do."""
         return Estimate(np.concatenate(values), float(np.hypot(run_sd(*vary), of_prompts)))
 
-    first, last = yhats[min(yhats)][0], more[-1]
-    of_difference = over_blocks(difference, first, vanilla, debiased)
+    first, last = yhats[min(yhats)][0], max(yhats)
+    of_difference = over_blocks(lambda y, v, g: unexplained(y, v) - unexplained(y, g), first, vanilla, debiased)
     return {
         "kf3/unexplained": every(left, left, over_blocks(unexplained, first, debiased)),
         "kf3/unexplained_vanilla": every(left_vanilla, apart, of_difference),
@@ -190,15 +172,14 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
 def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) -> Records:
     """gamma against one head's scale (every H), and the sum of positive mu against the manifold's (H above 2); means over runs."""
     gammas = {h: of.settled(of.gamma) for h, of in heads.items()}  # each (R,)
-    mus, ratios = [], []
-    for h, of in heads.items():
-        if h > 2:
-            mu, gamma = of.settled(of.positive_mu), gammas[h]
-            mus.append(float(mu.mean() / manifold_mu(gamma.mean(), d, L, noise_var)))
-            ratios.append(mean_of(mu / manifold_mu(gamma, d, L, noise_var)).error)
+    ratios = []
+    for h in [h for h in heads if h > 2]:
+        mu, gamma = heads[h].settled(heads[h].positive_mu), gammas[h]
+        error = mean_of(mu / manifold_mu(gamma, d, L, noise_var)).error
+        ratios.append(Estimate(float(mu.mean() / manifold_mu(gamma.mean(), d, L, noise_var)), error))
     return {
         "kf3/gamma_ratio": stacked(mean_of(gamma) * np.sqrt(d) for gamma in gammas.values()),
-        "twohead/mu_ratio": Estimate(mus, ratios),
+        "twohead/mu_ratio": stacked(ratios),
     }
 
 
@@ -206,8 +187,7 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 
 
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
-    """Figure 2.4: ICL error against context length for each head count, mean over seeds, and what the published code prints; right, over that of two
-    heads."""
+    """Figure 2.4: ICL error against context length by head count, and what the published code prints; right, over that of two heads."""
     fig, (ax, ratio) = style.figure(2, height=3.1)
     lengths, two = curves[2].lengths, curves[2].mean
     for h, curve in curves.items():

@@ -20,19 +20,17 @@ from .predictors import loglog_slope
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
-#: Runs of gradient descent on the approximate loss by number of heads: the arrays of :func:`.dynamics.descend`.
-Descent = Mapping[int, Mapping[str, Array]]
-#: Which runs end ``one_sided`` and with a ``dummy`` head ``(R,)``, by the way of training and number of heads.
-Ends = dict[str, dict[int, dict[str, Array]]]
+#: Arrays of runs by number of heads and name, such as those of :func:`.dynamics.descend`.
+ByCount = Mapping[int, Mapping[str, Array]]
 
 
-def read_descent(results: Results) -> Descent:
-    """In double precision."""
+def read_descent(results: Results) -> ByCount:
+    """Gradient descent on the approximate loss, in double precision."""
     return {h: {name: of.astype(float) for name, of in results.group(f"h{h}").items()} for h in COUNTS}
 
 
-def endings(adam: Mapping[int, Heads], descent: Descent) -> Ends:
-    """How the runs of either way of training end."""
+def endings(adam: Mapping[int, Heads], descent: ByCount) -> dict[str, ByCount]:
+    """Which runs of either way of training end ``one_sided`` and with a ``dummy`` head ``(R,)``."""
 
     def ends(omega: Array, mu: Array) -> dict[str, Array]:
         assert np.isfinite([omega, mu]).all(), "a run diverged; no share would count it"
@@ -44,7 +42,7 @@ def endings(adam: Mapping[int, Heads], descent: Descent) -> Ends:
     }
 
 
-def ending_records(adam: Mapping[int, Heads], descent: Descent) -> Records:
+def ending_records(adam: Mapping[int, Heads], descent: ByCount) -> Records:
     """Runs without a head of one sign, and with a dummy head (three heads or more), by head count; and what decides it for two heads."""
     by_adam, by_gd = endings(adam, descent).values()
     same = np.abs(np.sign(descent[2]["start"]).sum(-1)) == 2  # where the linear growth from the saddle at 0 points
@@ -75,7 +73,7 @@ def dummy_records(four: Heads, census: Heads) -> Records:
     return values
 
 
-def plot_endings(ends: Ends) -> Figure:
+def plot_endings(ends: Mapping[str, ByCount]) -> Figure:
     """Shares of runs that end with heads of one sign only and with a dummy head, by head count, for each way of training."""
     fig, axes = style.figure(len(ends), height=2.6, sharey=True)
     kinds = (("one_sided", "heads of one sign only", "positive"), ("dummy", "a dummy head", "dummy"))
@@ -95,16 +93,14 @@ def plot_endings(ends: Ends) -> Figure:
 
 # -- Stages I and II ----------------------------------------------------------------------------------------------------
 
-Times = dict[int, dict[str, Array]]
 
-
-def stage_times(descent: Descent) -> Times:
+def stage_times(descent: ByCount) -> ByCount:
     """When each pattern appears for good in the two-sided runs, by number of heads."""
     keep = {h: ~circuits.one_sided(of["omega"], of["mu"]) for h, of in descent.items()}
     return {h: {name: of[name][keep[h]] for name in PATTERNS} for h, of in descent.items()}
 
 
-def stage_records(times: Times) -> Records:
+def stage_records(times: ByCount) -> Records:
     """Both stages, as shares of all two-sided runs. A pattern that never appears has no time (not a number) and comes before nothing."""
     sign, equal = (np.concatenate([t[k] for t in times.values()]) for k in ("sign", "homogeneous"))
 
@@ -137,17 +133,15 @@ def high_order(d: int, L: int, s2: float) -> Records:
 STAGES = {"sign": "signs match", "zero_sum": "zero sum", "homogeneous": "equal |ω|"}
 
 
-def plot_stage_times(times: Times) -> Figure:
+def plot_stage_times(times: ByCount) -> Figure:
     """Distribution over runs of the time at which each pattern appears for good, by head count."""
     fig, axes = style.figure(len(times), height=2.7, sharey=True)
     for ax, (h, found) in zip(axes, times.items(), strict=True):
         data = [RATE * np.maximum(found[k][np.isfinite(found[k])], 1) for k in STAGES]
         look = {"whis": (5, 95), "showfliers": False, "patch_artist": True, "widths": 0.6}
-        parts = ax.boxplot(data, tick_labels=list(STAGES.values()), **look)
+        parts = ax.boxplot(data, tick_labels=list(STAGES.values()), medianprops={"color": style.INK}, **look)
         for box, colour in zip(parts["boxes"], style.PALETTE, strict=False):
             box.set(facecolor=colour, alpha=0.7)
-        for line in parts["medians"]:
-            line.set_color(style.INK)
         ax.set_yscale("log")
         ax.set_title(f"H = {h} ({len(found['sign'])} runs)")
         ax.tick_params(axis="x", labelsize=8)
@@ -209,8 +203,7 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
 
 
 def flow_of_pair(d: int, L: int, noise_var: float) -> dict[str, Array]:
-    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, to time 10^7: ``times`` and ``gamma``, and from ``late`` = 1000 on
-    the ``closed`` form of the valley."""
+    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, and from time 1000 on (``late``) the ``closed`` form of the valley."""
     times = np.concatenate([[0.0], np.geomspace(1, 1e7, 60)])
     gamma = np.abs(dynamics.flow([0.25, -0.25], [1.6, -1.6], times, d, L, noise_var).omega).mean(-1).ravel()
     start = np.searchsorted(times, 1e3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +16,7 @@ from ...random import generator
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import LinearRegression, MultiTaskRegression
-from . import circuits
-from .circuits import Records, code_scale, each_run, run_sd, settled, stacked
+from .circuits import Records, active_heads, code_scale, each_run, run_sd, settled, stacked
 from .figure_2_4 import unexplained
 from .loss import Array
 from .runs import EVAL_PURPOSE, EVAL_SEED, PAPER_HEADS
@@ -46,26 +45,15 @@ def shape_distance(a: Array, b: Array) -> float:
     return float(np.sqrt(max(0.0, 1.0 - cosine**2)))
 
 
-@dataclass(frozen=True)
-class Preconditioners:
-    """Where two heads and a linear one settle on covariates of covariance Sigma.
-
-    Attributes:
-        task: what they are trained on.
-        blocks: ``(R, 2, d, d)`` KQ blocks.
-        rows: ``(R, 2, d + 1)`` rows of OV.
-        linear: ``(R, d, d)`` preconditioner of the linear head, mu KQ.
-    """
+class Preconditioners(NamedTuple):
+    """Where two heads and a linear one settle on covariates of covariance Sigma, the ``task``'s: KQ ``blocks`` ``(R, 2, d, d)`` and ``rows`` of OV
+    ``(R, 2, d + 1)`` of the two, mu KQ of the ``linear`` head, ``(R, d, d)``; ``split`` ``(R,)``: runs that end with a head of each sign."""
 
     task: LinearRegression
     blocks: Array
     rows: Array
     linear: Array
-
-    @property
-    def split(self) -> Array:
-        """``(R,)`` runs that end with a head of each sign."""
-        return np.sign(self.rows[..., -1]).sum(1) == 0
+    split: Array
 
     def best(self, L: int | None = None) -> Array:
         """The best preconditioner of linear attention, at the training length or at another."""
@@ -75,19 +63,19 @@ class Preconditioners:
 def preconditioners(results: Results, task: LinearRegression) -> Preconditioners:
     """Of the softmax heads and of the linear head."""
     d, steps = task.d, results["h2/steps"]
-    mu = results["linear/ov"][..., 0, 0, d, None, None]
+    mu, rows = results["linear/ov"][..., 0, 0, d, None, None], settled(steps, results["h2/ov"])[:, :, 0]
     return Preconditioners(
         task,
         settled(steps, results["h2/kq"])[..., :d, :d],
-        settled(steps, results["h2/ov"])[:, :, 0],
+        rows,
         settled(results["linear/steps"], mu * results["linear/kq"][..., 0, :d, :d]),
+        np.sign(rows[..., -1]).sum(1) == 0,
     )
 
 
 def preconditioner_records(results: Results, found: Preconditioners, census: Preconditioners) -> Records:
-    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how the
-    optimum nears the inverse covariance as L grows. For the runs that split: the shape of the blocks, and what the displayed step, preconditioned by the blocks
-    weighted with mu, leaves of their answers, beside a step without a preconditioner."""
+    """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how that nears
+    Sigma^-1 as L grows. Of runs that split: the shape of the blocks, and what steps with and without them as preconditioner leave of the answers."""
     inverse, best = np.linalg.inv(found.task.covariance), found.best()
     by_length = [shape_distance(found.best(n), inverse) for n in (10, 40, 160, 1000)]
     split = found.split
@@ -117,8 +105,7 @@ def preconditioner_records(results: Results, found: Preconditioners, census: Pre
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
-    """The KQ blocks of the first run that splits, the inverse covariance, the linear preconditioner at its best and as trained (first run); each over
-    its largest entry, which its title names."""
+    """KQ blocks of the first run that splits, Sigma^-1, the linear preconditioner at its best and as trained; each over its largest entry."""
     titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
     fig, axes = style.figure(5, height=2.0, squeeze=False)
     blocks = found.blocks[int(np.argmax(found.split))]
@@ -130,10 +117,8 @@ def plot_preconditioners(found: Preconditioners) -> Figure:
 
 
 def unlike_step(results: Results, name: str, step: Array, task: Task, scale: float, prompts: int = 8192) -> Array:
-    """``(R,)`` share of the predictions' variance that the displayed step of gradient descent leaves unexplained, on fresh prompts.
-
-    The step of task n is (1/L) sum_l y_ln xbar_l^T M_n x_q with ``step`` (R, N, d, d), M_n = sum_h mu_hn KQ_h on the covariates (he2025, Figures 3.1 and 3.3).
-    """
+    """``(R,)`` share of the predictions' variance, on fresh prompts, that the displayed step of gradient descent leaves unexplained: for task n
+    (1/L) sum_l y_ln xbar_l^T M_n x_q, with M_n = sum_h mu_hn KQ_h on the covariates: ``step`` (R, N, d, d) (he2025, Figures 3.1 and 3.3)."""
     kq, ov = (torch.tensor(results[f"{name}/{of}"][-1]) for of in ("kq", "ov"))
     batch = task.batch(torch.randn(task.normals, prompts, generator=generator(EVAL_SEED, EVAL_PURPOSE)))
     x, y = batch.context[:, : task.d], batch.context[:, task.d :]  # (L, d, B), (L, N, B)
@@ -154,49 +139,27 @@ USED, UNUSED = ((0, 1), (1, 2)), (2, 0)
 SERVES = 0.1
 
 
-@dataclass(frozen=True)
-class MultiHeads:
-    """Two-task circuits at the end of training: ``kq`` ``(R, H, D, d)``, KQ's effective columns, ``ov`` ``(R, H, N, D)``, OV's read-out rows, and the factor
-    ``scale`` on the scores."""
+class MultiHeads(NamedTuple):
+    """Two-task circuits at the end of training.
+
+    Attributes:
+        kq, ov: ``(R, H, D, d)`` KQ's effective columns, and ``(R, H, N, D)`` OV's read-out rows.
+        scale: the factor on the scores.
+        top, omega: ``(R, H, d, d)`` KQ's top block, the score scale included, and its diagonal ``(R, H, d)``.
+        response, mu: ``(R, H, N, N)`` OV's response block, and its diagonal ``(R, H, N)``.
+        by_group: ``(R, H, 3)`` mean omega of each feature group: own to task 1, shared, own to task 2.
+        transfer: ``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S.
+    """
 
     kq: Array
     ov: Array
-    scale: float = 1.0
-
-    @property
-    def top(self) -> Array:
-        """``(R, H, d, d)`` KQ's top block, the score scale included."""
-        return self.scale * self.kq[..., : self.kq.shape[-1], :]
-
-    @property
-    def response(self) -> Array:
-        """``(R, H, N, N)`` OV's response block."""
-        return self.ov[..., self.kq.shape[-1] :]
-
-    @property
-    def omega(self) -> Array:
-        """``(R, H, d)`` diagonal of KQ's top block."""
-        return np.diagonal(self.top, axis1=-2, axis2=-1)
-
-    @property
-    def mu(self) -> Array:
-        """``(R, H, N)`` diagonal of OV's response block."""
-        return np.diagonal(self.response, axis1=-2, axis2=-1)
-
-    @property
-    def steps(self) -> Array:
-        """``(R, N, N, d)`` sums over the heads of OV_nm omega_j: the step with which task n uses the responses of task m along feature j."""
-        return np.einsum("rhnm,rhj->rnmj", self.response, self.omega)
-
-    @property
-    def by_group(self) -> Array:
-        """``(R, H, 3)`` mean omega of each feature group: own to task 1, shared, own to task 2."""
-        return self.omega.reshape(*self.omega.shape[:2], 3, -1).mean(-1)
-
-    @property
-    def transfer(self) -> Array:
-        """``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S."""
-        return np.einsum("rhn,rhs->rns", self.mu, self.by_group)
+    scale: float
+    top: Array
+    omega: Array
+    response: Array
+    mu: Array
+    by_group: Array
+    transfer: Array
 
 
 #: Heads of two tasks by number of heads, and these by setting.
@@ -206,8 +169,13 @@ Settings = Mapping[str, ByCount]
 
 def read_multi_heads(group: Mapping[str, Array], scale: float) -> MultiHeads:
     """Settled heads of a two-task group with ``kq`` ``(T, R, H, D, D)`` and ``ov`` ``(T, R, H, N, D)``."""
-    kq, ov = settled(group["steps"], group["kq"]), settled(group["steps"], group["ov"])
-    return MultiHeads(kq[..., : -ov.shape[-2]], ov, scale)
+    kq, ov = (settled(group["steps"], group[name]) for name in ("kq", "ov"))
+    d = kq.shape[-1] - ov.shape[-2]
+    top, response = scale * kq[..., :d, :d], ov[..., d:]
+    omega, mu = (np.diagonal(block, axis1=-2, axis2=-1) for block in (top, response))
+    by_group = omega.reshape(*omega.shape[:2], 3, -1).mean(-1)
+    transfer = np.einsum("rhn,rhs->rns", mu, by_group)
+    return MultiHeads(kq[..., :d], ov, scale, top, omega, response, mu, by_group, transfer)
 
 
 def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array, Array]:
@@ -233,17 +201,13 @@ def best_steps(task: MultiTaskRegression, separate: bool = False) -> tuple[Array
 
 
 def off_steps(heads: MultiHeads, steps: Array) -> Array:
-    """``(R,)`` root mean square distance of the heads' steps from these, over their size."""
-    apart = heads.steps - steps
+    """``(R,)`` root mean square distance from ``steps`` ``(N, N, d)``, over their size, of the sums over the heads of OV_nm omega_j."""
+    apart = np.einsum("rhnm,rhj->rnmj", heads.response, heads.omega) - steps
     return np.linalg.norm(apart.reshape(len(apart), -1), axis=1) / np.linalg.norm(steps)
 
 
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
     """Heads by setting and number."""
-    for task in tasks.values():
-        third = task.d // 3
-        thirds = [range(2 * third), range(third, task.d)]
-        assert list(map(list, task.supports)) == list(map(list, thirds)), "feature groups are thirds of the features"
     scales = {setting: 1.0 if setting == "text" else code_scale(t.d, t.n_tasks) for setting, t in tasks.items()}
     return {
         setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), scale) for h in PAPER_HEADS}
@@ -257,7 +221,7 @@ def pattern(by_h: ByCount) -> Records:
     for h in by_h.values():
         whole = h.scale * np.linalg.norm(h.kq, axis=(-2, -1)), np.linalg.norm(h.ov, axis=(-2, -1))
         sizes = [np.linalg.norm(diagonal, axis=-1) for diagonal in (h.omega, h.mu)]
-        active = circuits.active_heads(*sizes)  # (R, H)
+        active = active_heads(*sizes)  # (R, H)
         for name, all_of_it, size in zip(worst, whole, sizes, strict=True):
             beside = np.sqrt(np.maximum(all_of_it**2 - size**2, 0))
             worst[name].append(np.where(active, beside / size, 0.0).max(-1))  # (R,)
@@ -296,20 +260,14 @@ def opposite_heads(heads: MultiHeads) -> Array:
     return (serves & (heads.mu.prod(-1) < 0)).sum(-1)
 
 
-def _by_task(*values: Array) -> Estimate:
-    """Values of each run ``(R, ...)`` task by task, with the error of a run."""
-    return Estimate(np.concatenate([v.ravel() for v in values]), run_sd(*(v.reshape(len(v), -1) for v in values)))
-
-
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
-    """Figure 3.5: heads that serve both tasks with opposite signs (a count per run), the sums of mu omega, and errors over those of four heads on common
-    prompts (those of two heads do not suffice)."""
+    """Figure 3.5: how many heads serve both tasks with opposite signs, the sums of mu omega, and errors over those of four heads on common prompts."""
     sums = three.transfer  # (R, 2, 3)
     return {
         "opposite_heads": opposite_heads(three),
         "opposite_of_four": opposite_heads(four),
-        "sum_on": _by_task(*(sums[:, n, USED[n]] for n in (0, 1))),
-        "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "sum_on": each_run(*(sums[:, n, USED[n]] for n in (0, 1))),
+        "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "error_ratio": each_run(errors["h3/error"] / errors["h4/error"]),
         "two_over_four": errors["h2/error"] / errors["h4/error"],
     }
@@ -322,15 +280,14 @@ def four_heads(heads: MultiHeads) -> Records:
     cells = [((task == n) & (sign == s)).sum(-1) for n in (0, 1) for s in (1, -1)]  # each (R,)
     sums = heads.transfer
     return {
-        "sum_off": _by_task(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "heads_per_cell": np.ravel(cells),
-        "mu_omega": _by_task(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
+        "mu_omega": each_run(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
     }
 
 
 def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTaskRegression) -> Records:
-    """One beta for both tasks: error of the best cross-task estimator over that of separate steps; how far from its steps four heads are, in the runs that
-    do better than three heads, and how far from separate ones."""
+    """One beta for both tasks: error of the best cross-task steps over that of separate ones, and how far from both are runs of four heads that beat three."""
     (cross, low), (separate, high) = best_steps(task), best_steps(task, separate=True)
     better = errors["h4/error"] < errors["h3/error"]
     if not better.any():  # as in short trainings: all count
@@ -344,8 +301,7 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
 
 
 def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression) -> Records:
-    """Figure 3.3: what one weighted step of debiased gradient descent, by the heads' diagonals, leaves of the answers of two heads; and what one with
-    equal weights leaves."""
+    """Figure 3.3: what one step of debiased gradient descent leaves of the answers of two heads, weighted by their diagonals and with equal weights."""
     weights = np.einsum("rhn,rhj->rnj", heads.mu, heads.omega)[..., None] * np.eye(task.d)
     equal = np.broadcast_to(np.eye(task.d), weights.shape)
     every = {"unexplained": weights, "unexplained_by_equal": equal}
@@ -372,12 +328,6 @@ def multitask_records(
     return values | {"multitask/transfer3": settings["text"][3].transfer[0].ravel()}
 
 
-def _side_by_side(matrices: Array) -> Array:
-    """Matrices ``(H, n, m)`` in one, ``(n, H m + H - 1)``, an empty column between them."""
-    rows = np.pad(matrices, ((0, 0), (0, 0), (0, 1)))
-    return np.concatenate(list(rows), axis=1)[:, :-1]
-
-
 def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
     """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (rows) and setting (pairs of columns). Framed:
     responses that go to the other task, a tenth of the head's largest or more."""
@@ -388,8 +338,8 @@ def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
         for *row, h in zip(*columns, counts, strict=True):
             row[0].set_ylabel(f"H = {h}", rotation=0, ha="right", va="center")
             for ax, blocks in zip(row, (by_h[h].top[run], by_h[h].response[run]), strict=True):
-                style.heatmap(ax, _side_by_side(blocks))
                 width = blocks.shape[-1]
+                style.heatmap(ax, np.hstack([*np.pad(blocks, ((0, 0), (0, 0), (0, 1)))])[:, :-1])
                 ax.set(xlim=(-0.5, max(counts) * (width + 1) - 1.5), anchor="N")  # cells of one size
                 ax.spines[:].set_visible(False)
                 for head in range(h):

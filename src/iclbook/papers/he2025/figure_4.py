@@ -17,9 +17,9 @@ from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
 from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
-from .figure_2_1 import Group, matrices, paper_limits, peak, plot_course
+from .figure_2_1 import Group, matrices, peak, plot_courses
 from .figure_2_4 import Curve, Curves, attended, unexplained, unlike_pair
-from .loss import Array, effective_rate
+from .loss import Array
 from .predictors import Prompts
 from .runs import ACTIVATIONS
 
@@ -41,16 +41,15 @@ def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng:
 
 
 def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
-    """Error ``(n,)`` of linear attention in closed form, at the rate that training found: a gradient step of rate eta L / L_0 where 1/L is frozen at
-    1/L_0, L_0 the training length: a parabola in L."""
-    rate = float(linear.settled(effective_rate(linear.omega, linear.mu)).mean())
+    """Error ``(n,)`` of linear attention with 1/L frozen at the training length's 1/L_0: a gradient step of the trained rate eta times L / L_0."""
+    rate = float(linear.settled((linear.omega * linear.mu).sum(-1)).mean())
     return predictors.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
 
 
 def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
     """Figure 4.1: errors at 100 examples over those at the training length, and linear over softmax attention."""
     # the frozen factor scales the predictions of the other runs alike: they vary as those at the context's own length
-    frozen = replace(frozen, seeds=linear.seeds / linear.mean * frozen.mean)
+    frozen = frozen._replace(seeds=linear.seeds / linear.mean * frozen.mean)
     return {
         "fig4.1/test/linear_ratio": linear.at(100) / linear.at(L),
         "fig4.1/frozen/linear_ratio": frozen.at(100) / frozen.at(L),
@@ -90,9 +89,9 @@ def softmax_heads_of_linear(kq: Array, ov: Array, gamma: float) -> tuple[Array, 
 
 
 def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
-    """One random linear attention of two heads, built of four softmax heads, on centred tokens and on tokens as drawn: root mean square error,
-    over the root mean square of linear attention."""
-    x, y, x_q, y_q = (of[:2000] for of in (prompts.x, prompts.y, prompts.x_q, prompts.y_q))
+    """Random linear attention of two heads, built of four softmax heads, on tokens centred and as drawn: root mean square error over root mean square."""
+    some = Prompts(*(of[:2000] for of in prompts))
+    centred = some._replace(x=some.x - some.x.mean(1, keepdims=True), y=some.y - some.y.mean(1, keepdims=True))
     rng = numpy_rng(0)
     kq, ov = rng.normal(size=(2, d + 1, d + 1)) / np.sqrt(d), rng.normal(size=(2, d + 1))[:, None]
     soft = softmax_heads_of_linear(kq, ov, gamma=1e-3)
@@ -101,8 +100,7 @@ def linear_by_softmax_records(prompts: Prompts, d: int) -> Records:
         return float(np.sqrt(unlike_pair(linear, built)))
 
     values = {}
-    centred = Prompts(x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True), x_q, y_q)
-    for name, of in (("centred", centred), ("uncentred", Prompts(x, y, x_q, y_q))):
+    for name, of in (("centred", centred), ("uncentred", some)):
         # attended takes circuits of many runs; here there is one
         (linear,), (built,) = attended(kq[None], ov[None], of, "linear"), attended(*(c[None] for c in soft), of)
         values[f"linsoft/{name}"] = Estimate(missed(linear, built), over_blocks(missed, linear, built))
@@ -149,8 +147,7 @@ def formed(h: Heads) -> int:
 
 
 def nearer(by_name: Mapping[str, Heads]) -> Estimate:
-    """The root mean square difference of tanh's course to softmax's, of log gamma along training, over that of the nearer polynomial; with the
-    standard error over the runs of all four models, which are not paired: each in turn is left without one run."""
+    """Root mean square difference of tanh's course of log gamma to softmax's, over that of the nearer polynomial; jackknife over all runs, unpaired."""
     gammas = {name: h.gamma[1:].T for name, h in by_name.items()}  # (R, T)
     steps = by_name["softmax"].steps[1:]
 
@@ -175,32 +172,28 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
 
 
 def compare(results: Results, prompts: Prompts, best: float) -> dict[str, dict[str, Array]]:
-    """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` and its error over prompts,
-    the mean squared error less that of a debiased step of rate ``best``; ``debiased`` and ``vanilla``, the share of the prediction's variance that a
-    multiple of such a step leaves unexplained."""
-    prompt = prompts.x, prompts.y, prompts.x_q
-    debiased, vanilla = predictors.debiased_gd(1.0, *prompt), predictors.vanilla_gd(1.0, *prompt)
+    """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` over the squared error of a
+    debiased step of rate ``best``, with its error, and what a multiple of a ``debiased`` or ``vanilla`` step leaves unexplained."""
+    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
     of_step = (best * debiased - prompts.y_q) ** 2
     found = {}
     for name in SLOPES:
         kq, ov = (results[f"{'h2' if name == 'softmax' else name}/{k}"][-1] for k in ("kq", "ov"))
         yhats = attended(kq, ov, prompts, name)
         apart = (yhats - prompts.y_q) ** 2 - of_step  # prompt by prompt: what both find hard cancels
-        found[name] = {"excess": apart.mean(1), "error": standard_error(apart)}
-        for step, gd in (("debiased", debiased), ("vanilla", vanilla)):
-            found[name][step] = np.array([unexplained(yhat, gd) for yhat in yhats])
+        left = {"debiased": unexplained(yhats, debiased), "vanilla": unexplained(yhats, vanilla)}
+        found[name] = {"excess": apart.mean(1), "error": standard_error(apart), **left}
     return found
 
 
 def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, Heads], star: float) -> Records:
-    """Softmax, square and tanh, a value a run: error above that of the best step, and ``2 C_f |omega| |mu|``, the paper's effective rate; ``star`` is
-    the rate of Theorem 1."""
+    """Softmax, square and tanh, a value a run: error above the best step's, and the effective rate ``2 C_f |omega| |mu|``; ``star`` is Theorem 1's."""
     values: Records = {"activation/eta_star": star}
     for step in ("debiased", "vanilla"):
         values[f"activation/{step}"] = [float(of[step].max()) for of in found.values()]
     for name, slope in SLOPES.items():
         h, of = heads[name], found[name]
-        rate, excess = each_run(slope * h.settled(effective_rate(h.omega, h.mu))), Estimate(of["excess"], of["error"])
+        rate, excess = each_run(slope * h.settled((h.omega * h.mu).sum(-1))), Estimate(of["excess"], of["error"])
         if name == "softmax":  # shown beside the others, and judged nowhere
             rate, excess = rate.value, excess.value
         values |= {f"activation/{name}/rate": rate, f"activation/{name}/excess": excess}
@@ -212,14 +205,11 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
     fig, axes = style.figure(2 * len(groups), 2, height=2.5, squeeze=False, height_ratios=[5, 1])
     found = {name: matrices(group, -1, 0, scale) for name, group in groups.items()}
     weights = max(np.abs(ov).max() for _, ov in found.values())
-    for i, (name, (kq, ov)) in enumerate(found.items()):
-        for row, pair in enumerate((kq, ov)):
-            limit = weights if row else max(np.abs(m).max() for m in pair)
-            for h, matrix in enumerate(pair):
-                d = kq[h].shape[1]
-                value = f"ω = {np.trace(kq[h][:d]) / d:z.2f}" if row == 0 else f"μ = {ov[h][0, -1]:z.2f}"
-                title = f"{name}\n{value}" if row == 0 else value
-                style.heatmap(axes[row, 2 * i + h], matrix, limit, title=title)
+    for columns, (name, (kq, ov)) in zip(np.split(axes.T, len(groups)), found.items(), strict=True):
+        for (above, below), of_head, row in zip(columns, kq, ov, strict=True):
+            d = of_head.shape[1]
+            style.heatmap(above, of_head, np.abs(kq).max(), title=f"{name}\nω = {np.trace(of_head[:d]) / d:z.2f}")
+            style.heatmap(below, row, weights, title=f"μ = {row[0, -1]:z.2f}")
     for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
     for ax in axes.ravel():
@@ -229,12 +219,8 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
     """gamma and the sum of positive mu against the step for softmax and other activations: seeds (thin) and their mean."""
-    fig, axes = style.figure(2, height=3.0)
-    for hue, (name, h) in zip(style.PALETTE, groups.items(), strict=False):
-        plot_course(axes, h, name, color=hue)
-    for ax, label, says in zip(axes, ("γ", "sum of positive μ"), paper_limits(), strict=True):
-        style.paper_line(ax, says, None)
-        ax.set(xscale="log", xlabel="step", ylabel=label)
+    looks = [{"color": hue} for hue in style.PALETTE[: len(groups)]]
+    fig, axes = plot_courses(zip(groups, groups.values(), looks, strict=True), 3.0)
     style.log_ticks(axes[0], "y", (0.05, 0.1, 0.2, 0.5, 1))
     axes[1].legend(fontsize=8, loc="center left")
     return fig

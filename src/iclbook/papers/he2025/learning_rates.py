@@ -1,5 +1,4 @@
-"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold",
-"Training Setup")."""
+"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold")."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
-from . import circuits
-from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, stacked
+from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, sign_matched, stacked, zero_sum
 from .figure_2_1 import paper_limits
 from .loss import Array, Optimum
 from .runs import RATES
@@ -44,19 +42,17 @@ class Valley(NamedTuple):
 def valley(points: int, d: int, L: int, noise_var: float) -> Valley:
     """Evaluated at ``points`` values of gamma, evenly in the logarithm."""
     grid = np.geomspace(0.02, 0.6, points)
-    losses = [pair_exact(g, d, L, noise_var).loss for g in grid]
-    return Valley(grid, losses, pair_optimum_exact(d, L, noise_var))
+    return Valley(grid, [pair_exact(g, d, L, noise_var).loss for g in grid], pair_optimum_exact(d, L, noise_var))
 
 
 def _matched_pair(h: Heads) -> Array:
     """``(R,)`` runs that end with heads of both signs, each head's omega and mu of one sign."""
-    return circuits.sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
+    return sign_matched(h.settled(h.omega), h.settled(h.mu)) & ~h.one_sided
 
 
 def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
-    """The pair's minimum, beside two heads of the paper's size and the pair's true loss at gamma = 0.13; how the trained gamma depends on rate and
-    batch size; share of the runs of all settings with one head of each sign, matched; and the share of those that differ in this from the same
-    start at the paper's own rate and batch size."""
+    """The pair's minimum beside trained heads and the pair's true loss at gamma = 0.13; how the trained gamma depends on rate and batch size; the share of
+    all runs that end as a matched pair, and of those that differ in this from the same start at the paper's own setting."""
     gamma, slow = settled_gammas(settings), settings[256][RATES[0]]
     quarter = slow.gamma[np.argmin(np.abs(slow.steps - 0.75 * slow.steps[-1]))]
     own, every = _matched_pair(settings[256][1e-3]), [_matched_pair(h) for by in settings.values() for h in by.values()]
@@ -76,9 +72,8 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
 
 
 def decay_records(decayed: Heads, constant: Heads, reduced: Heads, best: Optimum, *size: float) -> Records:
-    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and the relative cost of the mean
-    against the pair's minimum (d, L, noise variance: ``size``). For the model of two numbers per head: how many runs are
-    one-sided, and where the others settle."""
+    """Where gamma ends when the rate falls to a hundredth: every two-sided run, over the mean at a constant rate, and what the mean costs against the
+    pair's minimum (``size``: d, L, noise variance). Of two numbers per head: how many runs are one-sided, and where the others settle."""
     gammas = decayed.settled(decayed.gamma)[decayed.pairs]
     sided = reduced.one_sided
     return {
@@ -98,16 +93,13 @@ def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
 
 
 def variation_records(found: Mapping[str, Heads]) -> Records:
-    """For each variation: the share of runs that end with heads of one sign; of the others, the share whose heads are matched and the mean of what their
-    outputs leave over of each other. Where no run ends with heads of both signs, none is matched and all is left over."""
+    """Of each variation the share of one-sided runs; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
     both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
         "variations/runs": [len(two) for _, two in both],
         "variations/one_sided": stacked(Estimate.share(int((~two).sum()), len(two)) for _, two in both),
         "variations/matched": [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both],
-        "variations/sum": [
-            float(circuits.zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both
-        ],
+        "variations/sum": [float(zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both],
     }
 
 

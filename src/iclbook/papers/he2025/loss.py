@@ -6,7 +6,7 @@ Var(beta^T x) = 1; ``noise_var`` is sigma^2 (s2 in formulas), ``d`` the dimensio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,24 +97,18 @@ def odd_even_split(omega: ArrayLike, mu: ArrayLike, d: int) -> tuple[Array, Arra
 
 
 def holder_bound(omega: ArrayLike, mu: ArrayLike, d: int) -> Array:
-    """The lower bound of Stage II: sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k), shape (...).
-
-    It bounds the odd part of the Taylor series when the signs of omega and mu match. Over all odd k the sum is
-    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2).
-    """
+    """The lower bound of Stage II on the odd part where signs match, sum over odd k of d^k/k! |mu|_1^(2(1-k)) <|mu|, |omega|>^(2k), which is
+    |mu|_1^2 sinh(d <|mu|, |omega|>^2 / |mu|_1^2), shape (...)."""
     omega, mu = heads(omega, mu)
     norm = np.abs(mu).sum(axis=-1)
     overlap = np.sum(np.abs(mu * omega), axis=-1)
-    k = _K[1::2].reshape(-1, *[1] * norm.ndim)
-    weights = taylor_weights(d)[1::2].reshape(k.shape)
-    return np.sum(weights * norm**2 * (overlap / norm) ** (2 * k), axis=0)
+    return norm**2 * np.sinh(d * (overlap / norm) ** 2)
 
 
 def stage_one_terms(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> dict[str, Array]:
-    """The terms of the Stage I updates as printed, without their factor 2 eta; each of shape (..., H).
+    """The terms of the Stage I updates as printed, each of shape (..., H).
 
-    Keys: ``mu_sign`` and ``omega_sign`` (sign-matching terms), ``mu_zero_sum`` and ``mu_high``, ``omega_high`` (which the updates subtract
-    with the factor (1 + s2)/L). An update is mu + 2 eta mu_sign - 2 eta (1 + s2)/L (mu_zero_sum + mu_high), and likewise omega.
+    An update is mu + 2 eta mu_sign - 2 eta (1 + s2)/L (mu_zero_sum + mu_high), and omega + 2 eta omega_sign - 2 eta (1 + s2)/L omega_high.
     """
     omega, mu = heads(omega, mu)
     series, weights = moments(omega, mu)[..., None], taylor_weights(d)  # (ORDER + 1, ..., 1), (ORDER + 1,)
@@ -135,9 +129,8 @@ def stage_one_terms(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: 
 def sinh_ratio(gamma: ArrayLike, d: int) -> Array:
     """sinh(d gamma^2) / gamma^2, continued to its limit d at gamma = 0."""
     x = d * np.asarray(gamma, dtype=np.float64) ** 2
-    series = 1.0 + x**2 / 6.0 * (1.0 + x**2 / 20.0)  # to rounding below 1e-2
-    safe = np.where(x > 1e-2, x, 1.0)
-    return d * np.where(x > 1e-2, np.sinh(safe) / safe, series)
+    safe = np.where(x > 0.0, x, 1.0)
+    return d * np.where(x > 0.0, np.sinh(safe) / safe, 1.0)
 
 
 def manifold_mu(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
@@ -148,11 +141,7 @@ def manifold_mu(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
 
 def manifold_gamma(mu: float, d: int, L: int, noise_var: float) -> float:
     """The gamma > 0 at which ``mu`` = mu_gamma (mu_gamma falls strictly from infinity to 0)."""
-
-    def excess(log_gamma: float) -> float:
-        return float(np.log(manifold_mu(np.exp(log_gamma), d, L, noise_var)) - np.log(mu))
-
-    return float(np.exp(brentq(excess, np.log(1e-8), np.log(20.0 / np.sqrt(d)), xtol=1e-14)))
+    return brentq(lambda gamma: manifold_mu(gamma, d, L, noise_var) - mu, 1e-8, 20.0 / np.sqrt(d), xtol=1e-14)
 
 
 def manifold_loss(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
@@ -161,14 +150,8 @@ def manifold_loss(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
 
 
 def eta_star(d: int, L: int, noise_var: float) -> float:
-    """Theorem 1.2: eta* = 1/(1 + (1 + s2) d / L)."""
+    """Theorem 1.2: eta* = 1/(1 + (1 + s2) d / L), which minimises :func:`.predictors.debiased_gd_error` exactly, at every L >= 2."""
     return 1.0 / (1.0 + coupling(d, L, noise_var) * d)
-
-
-def effective_rate(omega: ArrayLike, mu: ArrayLike) -> Array:
-    """<mu, omega>, the step of the debiased GD that the heads make for small omega (2 gamma mu_gamma on the manifold), shape (...)."""
-    omega, mu = heads(omega, mu)
-    return np.sum(omega * mu, axis=-1)
 
 
 def manifold_flow_gamma(time: ArrayLike, gamma0: float, d: int, L: int, noise_var: float) -> Array:
@@ -182,8 +165,7 @@ def manifold_flow_gamma(time: ArrayLike, gamma0: float, d: int, L: int, noise_va
     return (gamma0**-6.0 + rate * np.asarray(time, dtype=np.float64)) ** (-1.0 / 6.0)
 
 
-@dataclass(frozen=True)
-class Optimum:
+class Optimum(NamedTuple):
     """A minimiser: |omega|, mu (of the positive head) and the loss there."""
 
     omega: float

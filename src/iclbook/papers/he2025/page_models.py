@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import softmax
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -25,16 +26,16 @@ DRAWS, MOST_HEADS = 8, 4
 
 
 def trained_heads(results: Results, group: str) -> list[Head]:
-    """The heads of a group's first run at its last record, each with ``kq`` ``(D, d)``, the columns that meet a query, and ``ov`` ``(D,)``.
+    """The heads of a group's first run that ends with heads of both signs, at its last record; of its first run where there is none."""
+    kq, ov = (results[f"{group}/{name}"][-1].astype(float) for name in ("kq", "ov"))  # (R, H, D, D), (R, H, 1, D)
+    mu = ov[..., 0, -1]
+    run = int(((mu.max(-1) > 0) & (mu.min(-1) < 0)).argmax())
+    return effective(kq[run], ov[run])
 
-    Where some runs end with heads of one sign only, the first of the others is taken, if there is one.
-    """
-    arrays = results.group(group)
-    kq, ov = (arrays["kq"][-1].astype(float), arrays["ov"][-1, :, :, 0].astype(float))  # (R, H, D, D), (R, H, D)
-    signs = np.sign(ov[..., -1])
-    both = (signs.max(-1) > 0) & (signs.min(-1) < 0)
-    run = int(both.argmax())  # the first run where there is none
-    return [{"kq": kq[run, h, :, :-1], "ov": ov[run, h]} for h in range(kq.shape[1])]
+
+def effective(kq: np.ndarray, ov: np.ndarray) -> list[Head]:
+    """Of circuits ``(H, D, D)`` and ``(H, 1, D)`` what can matter, by head: ``kq`` ``(D, d)``, the columns that meet a query, and ``ov`` ``(D,)``."""
+    return [{"kq": columns[:, :-1], "ov": row} for columns, (row,) in zip(kq, ov, strict=True)]
 
 
 def answers(heads: list[Head], tokens: np.ndarray, query: np.ndarray, activation: str = "softmax") -> np.ndarray:
@@ -64,7 +65,7 @@ def plot_answers(
     colours = [style.INK] if len(models) == 1 else [style.COLOURS["dummy"], style.INK]
     for colour, (label, heads) in zip(colours, models.items(), strict=True):
         ax.plot(grid, answers(heads, tokens, queries.T, activation), color=colour, label=label)
-    eta = predictors.debiased_gd_best_eta(d, task.L, task.noise_var)
+    eta = loss.eta_star(d, task.L, task.noise_var)
     step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])
     ax.plot(grid, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
     ax.plot(*pairs.T, ".", color=style.INK, ms=4)
@@ -74,7 +75,7 @@ def plot_answers(
 def prompt(results: Results, task: LinearRegression) -> PageModel:
     """One and two trained heads on a prompt along a line, with as many pairs as in training."""
     heads = {str(h): trained_heads(results, f"h{h}") for h in (1, 2)}
-    eta = predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var)
+    eta = loss.eta_star(task.d, task.L, task.noise_var)
     data = {"d": task.d, "eta": eta, "noise": task.noise_var, "heads": heads}
     data |= {"pairs": pairs_on_line(task, task.L), "shown": min(SHOWN, task.L), "query": QUERY}
 
@@ -103,7 +104,7 @@ def prompt(results: Results, task: LinearRegression) -> PageModel:
 def _plot_weights(ax: Axes, d: int, pairs: np.ndarray, heads: list[Head]) -> None:
     """The query, and on every pair a disc: the weight with which its response enters the answer."""
     tokens = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1)
-    looks = predictors.softmax(np.stack([tokens @ h["kq"] @ on_line(QUERY, d) for h in heads]))  # (H, L)
+    looks = softmax([tokens @ h["kq"] @ on_line(QUERY, d) for h in heads], -1)  # (H, L)
     weights = [h["ov"][d] for h in heads] @ looks
     colours = [style.COLOURS["positive" if w > 0 else "negative"] for w in weights]
     ax.scatter(*pairs.T, s=60 * np.abs(weights) * len(pairs), c=colours, alpha=0.45, lw=0)
@@ -122,12 +123,11 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
         path = dynamics.flow(omega0, mu0, times, d, L, noise_var)
         gamma, mu = START["gamma"], float(loss.manifold_mu(START["gamma"], d, L, noise_var))
         fig, axes = style.figure(3, height=2.5)
-        curves = {"ω": path.omega[1:, 0], "μ": path.mu[1:, 0], "loss": path.loss[1:]}
-        levels = {"ω": (gamma, -gamma), "μ": (mu, -mu)}
-        levels["loss"] = (float(loss.manifold_loss(gamma, d, L, noise_var)),)
-        for ax, (name, values) in zip(axes, curves.items(), strict=True):
-            ax.plot(times[1:], values)
-            for level in levels[name]:
+        lowest = float(loss.manifold_loss(gamma, d, L, noise_var))
+        panels = ("ω", path.omega, (gamma, -gamma)), ("μ", path.mu, (mu, -mu)), ("loss", path.loss, (lowest,))
+        for ax, (name, values, levels) in zip(axes, panels, strict=True):
+            ax.plot(times[1:], values[1:, 0])
+            for level in levels:
                 ax.axhline(level, color=style.COLOURS["gd"], ls="--", lw=1)
             ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=name)
         return fig

@@ -7,18 +7,18 @@ floor is sigma^2 (s2 in formulas) and predicting 0 costs 1 + s2; x ~ N(0, I_d), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 
 from ...draw import numpy_rng
 from ...statistics import standard_error
 from .loss import Array
 
 
-@dataclass(frozen=True)
-class Prompts:
+class Prompts(NamedTuple):
     """n prompts: x (n, L, d), y (n, L), x_q (n, d), the noisy target y_q (n,)."""
 
     x: Array
@@ -41,16 +41,10 @@ def scores(x: Array, x_q: Array) -> Array:
     return np.einsum("...ld,...d->...l", x, x_q)
 
 
-def softmax(z: Array) -> Array:
-    """Softmax along the last axis."""
-    e = np.exp(z - z.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
 def softmax_predictor(omega: Sequence[float], mu: Sequence[float], x: Array, y: Array, x_q: Array) -> Array:
     """sum_h mu_h <y, smax(omega_h X x_q)> (the reduced model); omega, mu (H,)."""
     z = scores(x, x_q)
-    return sum(m * np.sum(softmax(o * z) * y, axis=-1) for o, m in zip(omega, mu, strict=True))
+    return sum(m * np.sum(softmax(o * z, -1) * y, axis=-1) for o, m in zip(omega, mu, strict=True))
 
 
 def vanilla_gd(eta: float, x: Array, y: Array, x_q: Array) -> Array:
@@ -86,14 +80,8 @@ def debiased_gd_error(eta: ArrayLike, d: float | Array, L: float | Array, noise_
     return 1.0 + noise_var - 2.0 * eta * (L - 1.0) / L + eta**2 * (L - 1.0) * (L + d + noise_var * d) / L**2
 
 
-def debiased_gd_best_eta(d: float | Array, L: float | Array, noise_var: float | Array) -> Array:
-    """Minimiser of `debiased_gd_error`: L/(L + (1 + s2) d), which is eta* of Theorem 1 exactly, at every L >= 2."""
-    return L / (L + (1.0 + noise_var) * d)
-
-
 def length_for_accuracy(rel: float, d: int, noise_var: float) -> float:
-    """The L at which the error of the approximate loss in the limit gamma -> 0, 1/(L + (1 + s2) d), is the share ``rel`` of the true loss (needs
-    noise)."""
+    """The L at which the approximate loss in the limit gamma -> 0 is off by the share ``rel`` of the true loss, 1/(L + (1 + s2) d); needs noise."""
     q = (1.0 + noise_var) * d
     return (1.0 / rel - 1.0 - q) / noise_var - q
 
@@ -117,13 +105,6 @@ def ridge_error(d: int, L: int, noise_var: float, draws: int = 20_000) -> tuple[
 
 
 # -- Theorem 1 --------------------------------------------------------------------------------------------------------
-
-
-def gd_gap(gammas: ArrayLike, eta: float, x: Array, y: Array, x_q: Array) -> Array:
-    """|yhat(theta) - yhat_gd(eta)| of Theorem 1.1 with mu = eta/(2 gamma), shape (len(gammas), ...)."""
-    target = debiased_gd(eta, x, y, x_q)
-    pairs = ((g, eta / (2.0 * g)) for g in gammas)
-    return np.stack([np.abs(softmax_predictor([g, -g], [m, -m], x, y, x_q) - target) for g, m in pairs])
 
 
 def theorem_gap_bound(gamma: ArrayLike, d: int, noise_var: float) -> Array:

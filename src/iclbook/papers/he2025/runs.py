@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,10 @@ EVAL_BATCH = 1024
 def squared_errors(
     study: Study, histories: dict[str, History], length: int, n_batches: int
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Mean squared error of every run's final circuits on fresh prompts of one length, all runs on the same prompts.
-
-    Returns:
-        ``group -> (mean (R,), standard error (R,))``; linear attention divides by the length of the context it sees.
-    """
+    """Mean squared error ``(R,)`` of every run's final circuits on fresh prompts of one length, common to all runs, and its standard error, by group.
+    Linear attention divides by the length of the context it sees."""
     task = dataclasses.replace(study.data, L=length)
-    models = {group.name: group.model(**dict(group.kwargs)) for group in study.groups}
+    models = {group.name: group.build() for group in study.groups}
     g = generator(EVAL_SEED, EVAL_PURPOSE)
     sums = {name: np.zeros((2, h.loss.shape[1])) for name, h in histories.items()}
     normals = torch.empty(task.normals, EVAL_BATCH)
@@ -60,25 +58,20 @@ def _size(study: Study) -> tuple[int, tuple[int, ...]]:
 
 
 def error_by_length(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """ICL error of the final circuits against the context length (Figures 2.4, 2.5, 4.1).
-
-    Returns:
-        ``<group>/lengths`` ``(n,)``, ``<group>/error`` and ``<group>/error_se`` ``(n, R)``.
-    """
+    """ICL error of the final circuits against the context length (Figures 2.4, 2.5, 4.1): ``lengths`` ``(n,)``, ``error`` and ``error_se`` ``(n, R)``."""
     n_batches, lengths = _size(study)
     per_length = [squared_errors(study, histories, length, n_batches) for length in lengths]
-    arrays: dict[str, np.ndarray] = {}
+    arrays = {f"{name}/lengths": np.array(lengths) for name in histories}
     for name in histories:
-        mean, error = (np.stack(of) for of in zip(*(found[name] for found in per_length), strict=True))
-        arrays |= {f"{name}/lengths": np.array(lengths), f"{name}/error": mean, f"{name}/error_se": error}
+        arrays[f"{name}/error"], arrays[f"{name}/error_se"] = np.stack([found[name] for found in per_length], axis=1)
     return arrays
 
 
 def final_multitask_error(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
     """Error of the final circuits at the training length, summed over tasks: ``<group>/error`` and ``error_se`` ``(R,)``."""
     errors = squared_errors(study, histories, study.data.L, _size(study)[0])
-    means = {f"{name}/error": mean for name, (mean, _) in errors.items()}
-    return means | {f"{name}/error_se": se for name, (_, se) in errors.items()}
+    names = ("error", "error_se")
+    return {f"{group}/{name}": of for group, both in errors.items() for name, of in zip(names, both, strict=True)}
 
 
 # -- studies ------------------------------------------------------------------------------------------------------------
@@ -107,14 +100,13 @@ def _seeds(n: int, rate: float = 1e-3) -> tuple[Run, ...]:
 
 
 def isotropic(
-    steps: int, seeds: int, heads: tuple[int, ...], batch_size: int = 256, rate: float = 1e-3, affine_rate: float = 1e-3
+    heads: tuple[int, ...], steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3, affine_rate: float = 1e-3
 ) -> Study:
     """Figures 2.1-2.8, 4.1 and 4.2: all models on the isotropic task, on common data per seed.
 
     ``h<H>`` are the models as printed, ``code_h<H>`` divide scores by sqrt(d+1) as the published code does, ``linear`` is one-head linear
-    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads.
-    ``affine_rate`` is the affine activation's own rate: the sum that normalises its weights passes through zero where scores are large, and near
-    that pole rounding decides a step. A short run stays clear of it at a low rate.
+    attention, ``affine``, ``square``, ``tanh`` the other activations with two heads. At a low ``affine_rate`` a short run stays clear of the pole where the
+    affine weights' sum passes through zero and rounding decides a step.
     """
     runs = _seeds(seeds, rate)
     groups = [_attention(f"h{h}", 5, h, runs if h < 8 else runs[:1]) for h in heads]
@@ -133,8 +125,7 @@ def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -
 
 
 def activations(name: str, steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
-    """Figure 4.2 with another constant C: ``activations_coded`` with the published code's score scale 1/sqrt(d+1), ``activations_small`` 1 + Cx with
-    a smaller C, so that the sum of its weights starts farther from its zero."""
+    """Figure 4.2 with another C: ``activations_coded`` with the code's 1/sqrt(d+1), ``activations_small`` 1 + Cx whose sum starts farther from its zero."""
     if name == "activations_coded":
         of = {kind: {"activation": kind, "score_scale": "code"} for kind in ACTIVATIONS}
     else:
@@ -152,10 +143,8 @@ def nonisotropic(steps: int, seeds: int, batch_size: int = 256) -> Study:
 
 
 def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> Study:
-    """Figures 3.2-3.5, in the ``text``'s setting (one shared beta, noise 0.1, L=40) or the published ``code``'s.
-
-    The code draws one beta ~ N(0, I) per task, has L=48, context noise 0.4 and no noise on the target, and scales its scores.
-    """
+    """Figures 3.2-3.5, in the ``text``'s setting (one shared beta, noise 0.1, L=40) or the published ``code``'s: one beta ~ N(0, I) per task, L=48,
+    context noise 0.4, no noise on the target, and scaled scores."""
     if setting == "text":
         task, scale = MultiTaskRegression(), "none"
     else:
@@ -182,11 +171,10 @@ CENSUS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
 OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
 
 
-def seeds(name: str, steps: int, n_seeds: int, batch_size: int) -> Study:
-    """How often a run ends without a negative head or with a dummy head: the full model from many initialisations, on the data of :data:`CENSUS`.
+def seeds(name: str, steps: int, n_seeds: int) -> Study:
+    """How often a run ends without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`CENSUS`.
 
-    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Fewer steps and smaller batches than
-    the paper's, because there are hundreds of runs; only of the paper's own data is the course kept.
+    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the course kept.
     """
     task, models = CENSUS[name]
     groups = []
@@ -198,7 +186,7 @@ def seeds(name: str, steps: int, n_seeds: int, batch_size: int) -> Study:
     marks = {24, steps}
     if name == "seeds":
         marks |= {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)} | {1, 4, 16}
-    return Study("he2025", name, task, tuple(groups), steps, batch_size, record=tuple(sorted(marks)))
+    return Study("he2025", name, task, tuple(groups), steps, batch_size=64, record=tuple(sorted(marks)))
 
 
 def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
@@ -215,33 +203,24 @@ def decay(steps: int, n_seeds: int) -> Study:
 
 def studies(profile: str) -> dict[str, Any]:
     """All studies of the paper at a profile, by name."""
-    if check_profile(profile) == "paper":
-        every = [
-            isotropic(500_000, 4, HEADS),
-            reduced(500_000, 4),
-            activations("activations_coded", 500_000, 4),
-            activations("activations_small", 500_000, 4),
-            nonisotropic(500_000, 4),
-            multitask("text", 500_000, 4),
-            multitask("code", 500_000, 4),
-            *(seeds(name, 100_000 if name == "seeds_affine" else 40_000, 200, 64) for name in CENSUS),
-            *(noise(batch, 100_000, 4) for batch in BATCHES),
-            decay(500_000, 4),
-        ]
-    else:
-        few = tuple(h for h in HEADS if h < 8)
-        every = [
-            isotropic(220, 2, few, batch_size=64, rate=5e-3, affine_rate=5e-4),
-            reduced(200, 2, batch_size=64, rate=5e-3),
-            activations("activations_coded", 100, 1, batch_size=64, rate=2e-3),
-            activations("activations_small", 60, 1, batch_size=64, rate=2e-3),
-            nonisotropic(200, 2, batch_size=64),
-            multitask("text", 100, 1, batch_size=64),
-            multitask("code", 100, 1, batch_size=64),
-            *(seeds(name, 100, 8, 64) for name in CENSUS),
-            *(noise(batch, steps, n) for batch, steps, n in zip(BATCHES, (100, 60, 30), (2, 1, 1), strict=True)),
-            decay(60, 1),
-        ]
+    paper = check_profile(profile) == "paper"
+    long, small = (500_000, 4), {"batch_size": 64}
+    heads = HEADS if paper else tuple(h for h in HEADS if h < 8)
+    census = {name: (100_000 if name == "seeds_affine" else 40_000, 200) for name in CENSUS}
+    noises = zip(BATCHES, ((100, 2), (60, 1), (30, 1)), strict=True)
+    # a study, its steps and seeds at paper and at smoke, and what else is smaller or faster at smoke
+    sizes = (
+        (partial(isotropic, heads), long, (220, 2), {**small, "rate": 5e-3, "affine_rate": 5e-4}),
+        (reduced, long, (200, 2), {**small, "rate": 5e-3}),
+        (partial(activations, "activations_coded"), long, (100, 1), {**small, "rate": 2e-3}),
+        (partial(activations, "activations_small"), long, (60, 1), {**small, "rate": 2e-3}),
+        (nonisotropic, long, (200, 2), small),
+        *((partial(multitask, setting), long, (100, 1), small) for setting in ("text", "code")),
+        *((partial(seeds, name), size, (100, 8), {}) for name, size in census.items()),
+        *((partial(noise, batch), (100_000, 4), size, {}) for batch, size in noises),
+        (decay, long, (60, 1), {}),
+    )
+    every = [make(*size) if paper else make(*short, **other) for make, size, short, other in sizes]
     counts = tuple(f"h{h}" for h in dynamics.COUNTS)
     # the same at every profile: a pattern may never appear
     descent = Computation("he2025", "descent", dynamics.descend, counts, 0, dynamics.RUNS, dynamics.WITHIN, counts)

@@ -18,6 +18,7 @@ from ...sliders import Slider, show
 from ...statistics import Estimate
 from . import loss, predictors, true_loss
 from .circuits import Heads, Records, each_run, run_sd
+from .figure_2_1 import legend_below
 from .learning_rates import Valley
 from .loss import Array
 from .predictors import Prompts
@@ -26,19 +27,17 @@ from .predictors import Prompts
 
 
 def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[str, Array]:
-    """The approximate loss against the true one, along the runs of ``run`` at about ``points`` steps, and against length at gamma = 0.03 on the
-    manifold.
+    """The approximate loss against the true one, along the runs of ``run`` and against length at gamma = 0.03 on the manifold.
 
     Returns:
-        ``steps`` ``(T,)`` of training, evenly in the logarithm; ``true``, ``approx``, ``without`` ``(R, T)``, both losses at the (omega, mu) of every run, and
-        the approximate one without (1 + s2)/L <mu, 1>^2, its zero-sum term; ``lengths``, and at each of them ``gap`` and ``excess_gap``, the signed relative
-        error of the loss, and of its excess over the noise, near the optimum of a pair.
+        ``true``, ``approx`` and ``without`` its zero-sum term (1 + s2)/L <mu, 1>^2, ``(R, T)``, at about ``points`` ``steps``, evenly in the logarithm;
+        at ``lengths`` the signed relative errors ``gap`` of the loss and ``excess_gap`` of its excess over the noise.
     """
     wanted = np.concatenate([[0], np.geomspace(1, run.steps[-1], points)])
     pick = np.unique([np.argmin(np.abs(run.steps - step)) for step in wanted])
     omega, mu = (values[pick].swapaxes(0, 1) for values in (run.omega, run.mu))  # (R, T, H)
-    approx = loss.approx_loss(omega, mu, d, L, s2)
-    found = {"steps": run.steps[pick], "true": true_loss.exact_loss(omega, mu, d, L, s2), "approx": approx}
+    approx, true = (of(omega, mu, d, L, s2) for of in (loss.approx_loss, true_loss.exact_loss))
+    found = {"steps": run.steps[pick], "true": true, "approx": approx}
     found |= {"without": approx - loss.coupling(d, L, s2) * mu.sum(-1) ** 2}
     lengths, near = (10, 20, 40, 100, 400, 1000, 4000, 10_000), 0.03
     mus = [float(loss.manifold_mu(near, d, n, s2)) for n in lengths]
@@ -97,7 +96,7 @@ def single_head_records(readings: dict[str, Heads], d: int, L: int, s2: float) -
     """omega sqrt(d) of one head, which the paper puts at 1: the best by either loss, and the trained ones, by reading."""
     best = true_loss.single_head_exact(d, L, s2).omega * np.sqrt(d)
     mu_over_root = [true_loss.single_head_exact(k, 8 * k, s2).mu / np.sqrt(k) for k in (5, 10, 20, 40)]
-    trained = {reading: _trained_scale(h, d) for reading, h in readings.items()}
+    trained = {reading: h.settled(np.abs(h.omega))[:, 0] * np.sqrt(d) for reading, h in readings.items()}  # each (R,)
     return {
         "single/approx_omega": loss.single_head_approx(d, L, s2).omega * np.sqrt(d),
         "single/true_omega": best,
@@ -105,11 +104,6 @@ def single_head_records(readings: dict[str, Heads], d: int, L: int, s2: float) -
         **{f"single/{reading}/omega": each_run(runs) for reading, runs in trained.items()},
         "single/trained_over_true": each_run(trained["text"] / best),
     }
-
-
-def _trained_scale(one: Heads, d: int) -> Array:
-    """omega sqrt(d) of every run ``(R,)``."""
-    return one.settled(np.abs(one.omega))[:, 0] * np.sqrt(d)
 
 
 def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> Figure:
@@ -123,7 +117,7 @@ def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> F
     style.paper_line(ax, 1.0, "paper: 1 (minimum of the approximate loss)")
     looks = {"text": ("s", style.PALETTE[3], "printed"), "code": ("^", style.PALETTE[2], "coded")}
     for reading, (marker, colour, name) in looks.items():
-        trained = _trained_scale(readings[reading], d)
+        trained = readings[reading].settled(np.abs(readings[reading].omega))[:, 0] * np.sqrt(d)
         look = {"ls": "none", "ms": 7, "color": colour, "alpha": 0.8, "label": f"trained, as {name}"}
         ax.plot([L] * len(trained), trained, marker, **look)
     ax.set(xscale="log", xlabel="context length L", ylabel=r"$\omega\,\sqrt{d}$")
@@ -145,11 +139,10 @@ def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
 
 
 def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
-    """Slider: a pair at some gammas with its best weight, or at any between 0.02 and 0.6 in a live notebook; its predictions on the first 400 prompts
-    against those of debiased gradient descent, and its point in the valley of the true loss."""
+    """Slider: predictions of a pair with its best weight against those of debiased gradient descent, and its point in the valley of the true loss."""
     gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
-    eta = predictors.debiased_gd_best_eta(d, L, noise_var)
-    some = prompts.x[:400], prompts.y[:400], prompts.x_q[:400]
+    eta = loss.eta_star(d, L, noise_var)
+    some = [of[:400] for of in prompts[:3]]
     gd, gd_loss = predictors.debiased_gd(eta, *some), float(predictors.debiased_gd_error(eta, d, L, noise_var))
     least, losses = min(valley.loss), np.array(valley.loss)
 
@@ -172,14 +165,13 @@ def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float
         right.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
         return fig
 
-    words = "Predictions of the pair at gamma {} against debiased gradient descent, and its true loss."
     show(
         frame,
         [Slider("gamma", "γ", gammas, live=(0.02, 0.6, 0.01))],
         start={"gamma": 0.13},
         title="A pair of heads with its best weight",
         description="At a small γ the answers of the pair fall onto those of debiased gradient descent. Try: the largest γ, then smaller ones.",
-        alt=lambda gamma: words.format(gamma),
+        alt="Predictions of the pair at gamma {gamma} against debiased gradient descent, and its true loss.".format,
     )
 
 
@@ -193,24 +185,21 @@ Gap = tuple[Array, Array]
 
 
 def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS, draws: int = 4000) -> Gap:
-    """Theorem 1.1: ``|yhat - yhat_gd|`` of two heads (:func:`.predictors.gd_gap`) over so many prompts:
-    quantiles ``(2, n)`` and bound ``(n,)`` at gammas ``(n,)``."""
-    prompts = predictors.sample_prompts(draws, d, L, s2, seed)
-    apart = predictors.gd_gap(gammas, eta, prompts.x, prompts.y, prompts.x_q)
+    """Theorem 1.1: ``|yhat - yhat_gd(eta)|`` of two heads with mu = eta/(2 gamma) over so many prompts at gammas ``(n,)``, and its bound."""
+    prompts = predictors.sample_prompts(draws, d, L, s2, seed)[:3]
+    pairs = [predictors.softmax_predictor([g, -g], [eta / (2 * g), -eta / (2 * g)], *prompts) for g in gammas]
+    apart = np.abs(pairs - predictors.debiased_gd(eta, *prompts))  # (n, draws)
     return np.quantile(apart, [0.5, 1 - DELTA], axis=1), predictors.theorem_gap_bound(gammas, d, s2)
 
 
 def gap_by_dimension(L: int, s2: float, eta: float, seed: int, draws: int = 2000) -> Gap:
     """The same at the theorem's largest gamma, ``(sqrt(d) log(L / delta))^-1``, in every dimension; eta is one for all."""
-    largest = {d: np.array([1.0 / (np.sqrt(d) * np.log(L / DELTA))]) for d in DIMENSIONS}
-    columns = zip(*(gap(d, L, s2, eta, seed, gamma, draws) for d, gamma in largest.items()), strict=True)
-    quantiles, bound = (np.concatenate(of, -1) for of in columns)
-    return quantiles, bound
+    found = [gap(d, L, s2, eta, seed, 1.0 / (np.sqrt([d]) * np.log(L / DELTA)), draws) for d in DIMENSIONS]
+    return np.hstack([quantiles for quantiles, _ in found]), np.hstack([bound for _, bound in found])
 
 
 def gap_records(found: Sequence[Gap], by_dimension: Sequence[Gap]) -> Records:
-    """Theorem 1.1 on the first draw of prompts, of which the others say how much it varies: the gap over its bound, its slope in gamma, and the
-    powers of d with which gap and bound grow, the latter without its factor d as well."""
+    """Theorem 1.1 on the first draw of prompts, of which the others say how much it varies: the gap over its bound, its slope in gamma, and powers of d."""
     ratio = [float((quantiles[1] / bound).max()) for quantiles, bound in found]
     slope = [predictors.loglog_slope(GAMMAS[:8], quantiles[0, :8]) for quantiles, _ in found]
     ratios = np.array([quantiles[1] / bound for quantiles, bound in by_dimension])  # (draws, dimensions)
@@ -246,19 +235,16 @@ def plot_gap(found: Gap) -> Figure:
 
 def best_rate(d: int, n: int, s2: float) -> float:
     """The rate that minimises the error of debiased gradient descent, numerically."""
-
-    def error(eta: float) -> float:
-        return float(predictors.debiased_gd_error(eta, d, n, s2))
-
-    return minimize_scalar(error, bounds=(0.1, 1.5), method="bounded", options={"xatol": 1e-12}).x
+    search = {"bounds": (0.1, 1.5), "method": "bounded", "options": {"xatol": 1e-12}}
+    return minimize_scalar(predictors.debiased_gd_error, args=(d, n, s2), **search).x
 
 
 def lowest_approx_loss(d: int, L: int, s2: float, starts: int = 20) -> float:
     """Lowest approximate loss of two heads that free minimisation over all (omega, mu) finds: none below the limit gamma -> 0."""
 
     def value(p: Array) -> tuple[float, Array]:
-        slope = loss.approx_gradients(p[:2], p[2:], d, L, s2)
-        return float(loss.approx_loss(p[:2], p[2:], d, L, s2)), np.concatenate(slope)
+        at = p[:2], p[2:], d, L, s2
+        return float(loss.approx_loss(*at)), np.concatenate(loss.approx_gradients(*at))
 
     points = numpy_rng(0).normal(size=(starts, 4)) * [0.3, 0.3, 2, 2]
     return min(minimize(value, p, jac=True, method="BFGS").fun for p in points)
@@ -286,36 +272,29 @@ def optimality_records(d: int, L: int, s2: float) -> Records:
 
 
 def risk_records(d: int, L: int, s2: float) -> Records:
-    """Theorem 1.3 on a grid of xi and noise where it admits them (s2 + 1/xi > 1), total and excess risk; the floor s2 + (1 - eta)^2 that a fixed rate
-    leaves as L grows; debiased against vanilla GD with eta* near d and far beyond it."""
+    """Theorem 1.3 where it holds (s2 + 1/xi > 1), total and excess risk; the floor that a fixed rate leaves as L grows; debiased against vanilla GD."""
     xi, noise = np.geomspace(1e-3, 1e3, 41)[:, None], np.geomspace(1e-3, 1e3, 41)
     gd, bayes = predictors.gd_risk_limit(xi, noise), predictors.bayes_risk_limit(xi, noise)
     admitted, bound = noise + 1.0 / xi > 1.0, predictors.theorem_bound(xi, noise)
-    eta = predictors.debiased_gd_best_eta(d, L, s2)
+    eta = loss.eta_star(d, L, s2)
     floor = s2 + (1.0 - eta) ** 2
-
-    def apart(n: int) -> float:
-        star = loss.eta_star(d, n, s2)
-        return abs(
-            float(predictors.debiased_gd_error(star, d, n, s2) / predictors.vanilla_gd_error(star, d, n, s2)) - 1
-        )
-
+    sizes = [(loss.eta_star(d, n, s2), d, n, s2) for n in (100 * d, 8 * d)]
+    far, near = (abs(float(predictors.debiased_gd_error(*of) / predictors.vanilla_gd_error(*of)) - 1) for of in sizes)
     return {
         "thm1.3/total_excess": float((gd / bayes - bound)[admitted].max()),
         "thm1.3/excess_excess": float(((gd - noise) / (bayes - noise) - bound)[admitted].max()),
         "floor/far_ratio": float(predictors.debiased_gd_error(eta, d, 1e6, s2)) / floor,
         "floor/value": floor,
         "floor/at_100": float(predictors.debiased_gd_error(eta, d, 100, s2)) / floor - 1,
-        "gdcoincide/far": apart(100 * d),
-        "gdcoincide/near": apart(8 * d),
+        "gdcoincide/far": far,
+        "gdcoincide/near": near,
         "gdcoincide/eta": loss.eta_star(d, 100 * d, s2),
     }
 
 
 def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
-    """Key Finding 3, item 4: a model trained at length L over ridge regression, total error and its excess over the noise: by what factor the ratio
-    grows from L to ``far``. A constant factor does not grow."""
-    eta = predictors.debiased_gd_best_eta(d, L, s2)
+    """Key Finding 3, item 4: error and excess of a model trained at length L over ridge regression's, and by what factor the ratio grows to ``far``."""
+    eta = loss.eta_star(d, L, s2)
     gd = [float(predictors.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
     ridge = [predictors.ridge_error(d, n, s2)[0] for n in (L, far)]
     values: Records = {}
@@ -326,8 +305,7 @@ def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
 
 
 def expansion_records(d: int, L: int, s2: float, draws: int = 200) -> Records:
-    """The displayed gradient updates and the Taylor form against the approximate loss, and the bound of Hoelder's inequality (Stages I and II), at random
-    points of four heads."""
+    """Stages I and II at random points of four heads: the displayed updates and the Taylor form against the approximate loss, and Hoelder's bound."""
     omega, mu = numpy_rng(0).normal(size=(2, draws, 4)) * [[[0.3]], [[2.0]]]
     exact = loss.approx_gradients(omega, mu, d, L, s2)
     c, terms = loss.coupling(d, L, s2), loss.stage_one_terms(omega, mu, d, L, s2)
@@ -372,15 +350,11 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
             ax.axvline(xi_paper, color=style.COLOURS["dummy"], lw=0.9, ls=":", label=f"ξ = {xi_paper:g}")
         ax.set(xlabel="ξ = d / L", title=f"σ² = {s2:g}")
     axes[0].set_ylabel("GD over Bayes")
-    handles = axes[0].get_legend_handles_labels()[0]
-    fig.legend(loc="outside lower center", ncols=4, fontsize=8, handles=handles)
+    legend_below(fig, axes[0])
     return fig
 
 
 # -- errata -------------------------------------------------------------------------------------------------------------
-
-#: Solution sets that the text defines, and those that Theorem 1 names (transcribed by hand).
-DEFINED, USED = {"S_gamma", "S-bar"}, {"S*", "S-bar"}
 
 
 def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor], two: Heads) -> Records:
@@ -390,8 +364,12 @@ def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor], two: Heads) -
     closed_form = attend(kq, ov[:, -1:], context, query)  # no query among the keys
     masked = attend(kq, ov[:, -1:], torch.cat([context, token[None]]), query)
     sides = np.minimum((two.omega[-1] > 0).sum(-1), (two.omega[-1] < 0).sum(-1))  # (R,)
+    defined, used = (
+        {"S_gamma", "S-bar"},
+        {"S*", "S-bar"},
+    )  # solution sets of the text, and of Theorem 1 (transcribed by hand)
     return {
         "typo/mask_difference": (masked - closed_form).abs().max().item(),
         "typo/two_heads_in_space": bool((sides > 1).any()),
-        "typo/undefined_symbols": len(USED - DEFINED),
+        "typo/undefined_symbols": len(used - defined),
     }

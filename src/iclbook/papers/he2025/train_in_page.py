@@ -20,11 +20,11 @@ from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
 from ...training import Group, History, Run, Trainer
-from ...training.history import log_and_linear_steps
 from . import predictors, true_loss
+from .circuits import Heads, read_heads
 from .figure_2_1 import paper_limits
-from .loss import manifold_mu
-from .page_models import QUERY, SHOWN, Head, pairs_on_line, plot_answers
+from .loss import eta_star, manifold_mu
+from .page_models import QUERY, SHOWN, Head, effective, pairs_on_line, plot_answers
 
 #: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
 BEGIN = {
@@ -42,17 +42,19 @@ BATCHES = (16, 32, 64, 128, 256, 512, 1024)
 SEEDS = 100
 #: Training in the page stops here, where the paper's does.
 MOST = 500_000
-#: Steps of the run that the still picture shows: the pair stands. Frames of it for browsers that cannot train.
-STEPS, FRAMES = 3_000, 24
+#: Frames of the run that the still picture shows, for browsers that cannot train.
+FRAMES = 24
+#: Names for readers, in the order of ``native/page/page.c``.
 ACTIVATIONS = {
     "softmax": "softmax",
-    "linear": "linear",
+    "affine": "1 + Cx",
     "square": "1 + Cx, squared",
     "tanh": "1 + tanh(Cx)",
-    "affine": "1 + Cx",
+    "linear": "linear",
 }
 SCALES = {"printed": "none", "coded": "code"}
 #: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
+TRY = ("key", "name", "settings", "text", "claim", "link")
 TRIES = (
     ("pair", "Two heads", {}, "Both heads begin on one side and act as one. Then one of them changes its side, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
     ("one", "One head", {"heads": 1, "seed": 0}, "One head is a kernel smoother: its loss stops at {one_head:.3f}, and its answer bends.", "single-head", "The claim on one head"),
@@ -74,26 +76,19 @@ def trainer(task: LinearRegression, settings: Mapping[str, Any], steps: int, rec
     return Trainer(task, [group], steps, chosen["batch"], record=record, device="cpu")
 
 
-def course(task: LinearRegression, settings: Mapping[str, Any], steps: int = STEPS) -> History:
-    """One run of the page, by the library."""
-    return trainer(task, settings, steps, log_and_linear_steps(steps)).train(progress=False)["page"]
-
-
 def score_scale(task: LinearRegression, settings: Mapping[str, Any]) -> float:
     """The model's factor on its scores."""
     return Attention(task.d, 1, score_scale=SCALES[settings["scores"]]).scale
 
 
-def omega_mu(history: History, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """omega, the mean of KQ's diagonal with the score scale, and mu, the last entry of OV: ``(T, H)`` each, of the first run."""
-    kq, ov = history.circuits["kq"][:, 0], history.circuits["ov"][:, 0, :, 0]  # (T, H, D, D), (T, H, D)
-    return scale * np.diagonal(kq, axis1=-2, axis2=-1)[..., :-1].mean(-1), ov[..., -1]
-
-
 def heads_at(history: History, t: int, scale: float) -> list[Head]:
-    """Each head at a record of the first run: KQ's columns that meet a query with the score scale, ``(D, d)``, and last row of OV, ``(D,)``."""
-    kq, ov = scale * history.circuits["kq"][t, 0, ..., :-1], history.circuits["ov"][t, 0, :, 0]
-    return [{"kq": a, "ov": b} for a, b in zip(kq, ov, strict=True)]
+    """Each head at a record of the run, the score scale included."""
+    return effective(scale * history.circuits["kq"][t, 0], history.circuits["ov"][t, 0])
+
+
+def course_of_heads(task: LinearRegression, history: History, settings: Mapping[str, Any]) -> Heads:
+    """omega and mu of each head along a run."""
+    return read_heads({"steps": history.steps, **history.circuits}, score_scale(task, settings))
 
 
 def film(history: History, scale: float) -> list[dict[str, Any]]:
@@ -110,41 +105,33 @@ def film(history: History, scale: float) -> list[dict[str, Any]]:
 def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
     """What the training loss is compared with: one head's best, one debiased gradient step with its best rate, and ridge regression."""
     sizes = task.d, task.L, task.noise_var
-    step = predictors.debiased_gd_error(predictors.debiased_gd_best_eta(*sizes), *sizes)
-    every = {
-        "one head's best": true_loss.single_head_exact(*sizes).loss,
-        "one gradient step": float(step),
-        "ridge regression": predictors.ridge_error(*sizes)[0],
-    }
-    return [{"name": name, "loss": loss} for name, loss in every.items()]
+    return [
+        {"name": "one head's best", "loss": true_loss.single_head_exact(*sizes).loss},
+        {"name": "one gradient step", "loss": float(predictors.debiased_gd_error(eta_star(*sizes), *sizes))},
+        {"name": "ridge regression", "loss": predictors.ridge_error(*sizes)[0]},
+    ]
 
 
-def train_in_page(task: LinearRegression, history: History | None = None) -> PageModel:
-    """The panel in which a reader trains the paper's model.
-
-    Args:
-        task: the paper's.
-        history: the run of :data:`BEGIN`, which the still picture shows; trained here if it is not given.
-    """
+def train_in_page(task: LinearRegression, history: History) -> PageModel:
+    """The panel in which a reader trains the paper's model; the still picture shows ``history``, a run of :data:`BEGIN`."""
     layout, (omega, mu) = task.layout(), paper_limits()
-    history = course(task, {}) if history is None else history
     anchors = {claim.id: claim.anchor for claim in load_ledger("he2025").claims}
-    one_head = loss_levels(task)[0]["loss"]
+    tries = [dict(zip(TRY, one, strict=True)) for one in TRIES]
+    for one in tries:
+        one["text"] = one["text"].format(one_head=loss_levels(task)[0]["loss"])
+        one["anchor"] = anchors[f"he2025/{one['claim']}"]
     gammas = np.geomspace(0.06, 0.8, 60)
     data = {
         "d": task.d,
         "L": task.L,
         "noise": layout.noise_scale,
         "beta": layout.beta_scale,
-        "eta": predictors.debiased_gd_best_eta(task.d, task.L, task.noise_var),
+        "eta": eta_star(task.d, task.L, task.noise_var),
         "begin": BEGIN,
         "limits": LIMITS,
         "batches": BATCHES,
         "scores": {scores: score_scale(task, {"scores": scores}) for scores in SCALES},
-        # in the order of native/page/page.c
-        "activations": [
-            {"name": name, "text": ACTIVATIONS[name]} for name in ("softmax", "affine", "square", "tanh", "linear")
-        ],
+        "activations": [{"name": name, "text": text} for name, text in ACTIVATIONS.items()],
         # of torch's generator, which draws the initial parameters: its first word
         "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
         "levels": loss_levels(task),
@@ -154,17 +141,7 @@ def train_in_page(task: LinearRegression, history: History | None = None) -> Pag
         "query": QUERY,
         "most": MOST,
         "film": film(history, score_scale(task, BEGIN)),
-        "tries": [
-            {
-                "key": key,
-                "name": name,
-                "settings": settings,
-                "text": text.format(one_head=one_head),
-                "link": link,
-                "anchor": anchors[f"he2025/{claim}"],
-            }
-            for key, name, settings, text, claim, link in TRIES
-        ],
+        "tries": tries,
         "page": "../notebooks/linear_regression.html",
     }
     alt = (
@@ -194,10 +171,11 @@ def figure(task: LinearRegression, history: History, settings: Mapping[str, Any]
     after = history.steps > 0
     steps = history.steps[after]
     loss.plot(steps, history.loss[after, 0], color=style.INK)
-    for ax, values, level, name in zip(heads, omega_mu(history, scale), paper_limits(), "ωμ", strict=True):
+    found = course_of_heads(task, history, settings)
+    for ax, values, level, name in zip(heads, (found.omega, found.mu), paper_limits(), "ωμ", strict=True):
         for sign in (1, -1):
             style.paper_line(ax, sign * level, label="paper" if sign > 0 else None)
-        for h, values_of_head in enumerate(values[after].T):
+        for h, values_of_head in enumerate(values[after, 0].T):
             ax.plot(steps, values_of_head, label=f"head {h + 1}" if len(values.T) <= 4 else None)
         ax.set(ylabel=name)
     heads[0].legend(fontsize=7, loc="lower left")

@@ -9,58 +9,54 @@ from typing import Any
 import ipywidgets as w
 import numpy as np
 from IPython.display import display
+from matplotlib.figure import Figure
 
-from ...sliders import PageModel, show_model
-from ...sliders.panel import Frame, draw, lay_out, picture, picture_html, png_of, text
+from ...sliders import LivePanel, PageModel, Slider, show_model
+from ...sliders.panel import text
 from ...tasks import LinearRegression
 from ...training import History
 from . import train_in_page as page
-from .circuits import effective_pair
 
 #: A picture at each of these steps; then every so many.
 MARKS = tuple(sorted({*np.geomspace(20, 20_000, 35).astype(int).tolist(), *range(20_000, page.MOST + 1, 5_000)}))
+#: Settings of a run, as :data:`.train_in_page.BEGIN` names them.
+SLIDERS = (
+    Slider("heads", "heads", [page.BEGIN["heads"]], live=(*page.LIMITS["heads"], 1)),
+    Slider("rate", "learning rate", [page.BEGIN["rate"]], live=(*page.LIMITS["rate"], 0.01), log=True),
+    Slider("scale", "initial scale", [page.BEGIN["scale"]], live=(*page.LIMITS["scale"], 0.01), log=True),
+    Slider("batch", "prompts a step", page.BATCHES),
+    Slider("seed", "seed", [page.BEGIN["seed"]], live=(0, page.SEEDS - 1, 1)),
+    Slider("scores", "scores", tuple(page.SCALES), labels=("as printed", "as coded")),
+    Slider("activation", "activation", tuple(page.ACTIVATIONS), labels=tuple(page.ACTIVATIONS.values())),
+)
 
 
-class TrainingPanel(w.VBox):
-    """Controls over a figure of the run so far; ``advance`` trains to the next picture.
-
-    Attributes:
-        settings: of the run, as :data:`.train_in_page.BEGIN`.
-        trainer: the library's.
-    """
+class TrainingPanel(LivePanel):
+    """Sliders over a figure of the run so far: one that moves begins a new run; ``advance`` trains to the next picture."""
 
     def __init__(self, task: LinearRegression, title: str, description: str) -> None:
-        super().__init__()
-        self.task, self.title = task, title
-        self.settings: dict[str, Any] = dict(page.BEGIN)
+        self.task = task
+        self.settings: dict[str, Any] = {}  # of the run, as :data:`.train_in_page.BEGIN`
         self._playing: asyncio.Task | None = None
         self._quiet = False
+        super().__init__(self._run_so_far, SLIDERS, page.BEGIN, title, description)
         self.train_button = w.Button(description="Train", button_style="primary")
-        self.again = w.Button(description="Start again")
-        self.says = text("", "iclbook-description")
-        self.controls = _controls(self.settings)
+        again = w.Button(description="Start again")
         self.tries = w.ToggleButtons(options=[name for _, name, *_ in page.TRIES], description="Try:")
-        self.about = text(page.TRIES[0][3], "iclbook-description")
-        self.trainer = page.trainer(task, self.settings, page.MOST, MARKS)
-        self.picture = picture(*self._drawn())
-        for name, control in self.controls.items():
-            control.observe(lambda change, name=name: self._set({name: change["new"]}), names="value")
+        self.about, self.says = (text(line, "iclbook-description") for line in (page.TRIES[0][3], ""))
         self.tries.observe(lambda change: self._try(change["new"]), names="value")
         self.train_button.on_click(lambda _: self.pause() if self._playing else self.play())
-        self.again.on_click(lambda _: self._set({}))
-        controls = [w.HBox([self.train_button, self.again]), self.tries, self.about, *self.controls.values()]
-        self.children = lay_out(controls, [self.says, self.picture], title, description)
-        self.add_class("iclbook-sliders")
+        again.on_click(lambda _: self._begin())
+        title_line, controls, *figure = self.children
+        buttons = w.HBox([self.train_button, again])
+        self.children = [title_line, buttons, self.tries, self.about, controls, self.says, *figure]
 
     # -- the run ------------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
         """Train to the next mark and draw."""
-        mark = next((step for step in MARKS if step > self.trainer.done), None)
-        if mark is None:
-            return self.pause()
-        self.trainer.train(progress=False, until=mark)
-        self._redraw()
+        self.trainer.train(progress=False, until=next(step for step in MARKS if step > self.trainer.done))
+        self._redraw(None)
 
     def play(self) -> None:
         """Train on until told to pause; between two pictures the kernel hears what the reader asks."""
@@ -71,6 +67,7 @@ class TrainingPanel(w.VBox):
         while self.trainer.done < page.MOST:
             self.advance()
             await asyncio.sleep(0.02)
+        self.pause()
 
     def pause(self) -> None:
         """Stop after the picture that is under way."""
@@ -79,34 +76,22 @@ class TrainingPanel(w.VBox):
             self._playing.cancel()
         self._playing = None
 
-    def _set(self, settings: dict[str, Any]) -> None:
-        """A new run."""
-        if self._quiet:  # the controls of an experiment move one after the other
-            return
-        self.settings |= settings
-        self.trainer = page.trainer(self.task, self.settings, page.MOST, MARKS)
-        self._redraw()
+    def _begin(self) -> None:
+        """A new run where the sliders stand."""
+        self.settings = {}
+        self._redraw(None)
 
     def _try(self, name: str) -> None:
         """One of the experiments: its settings, and play."""
-        _, _, settings, about, *_ = next(one for one in page.TRIES if one[1] == name)
-        self.about.value = about
-        with_all = page.BEGIN | settings
+        _, _, changed, about, *_ = next(one for one in page.TRIES if one[1] == name)
+        self.about.value = about.format(one_head=page.loss_levels(self.task)[0]["loss"])
         self._quiet = True
-        for key, control in self.controls.items():
-            control.value = with_all[key]
+        for slider, control in zip(self.sliders, self.controls, strict=True):
+            control.value = (page.BEGIN | changed)[slider.name]
         self._quiet = False
-        self._set(with_all)
+        self._begin()
         if not self._playing:
             self.play()
-
-    # -- the figure ---------------------------------------------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        return f"[slider figure: {self.title}]"
-
-    def visible(self) -> bytes:
-        return png_of(self.picture)
 
     def history(self) -> History:
         """The records so far."""
@@ -114,46 +99,27 @@ class TrainingPanel(w.VBox):
             self.trainer.train(progress=False, until=0)
         return self.trainer.history()["page"]
 
-    def _course(self) -> tuple[np.ndarray, np.ndarray]:
-        """omega and mu of the run so far."""
-        return page.omega_mu(self.history(), page.score_scale(self.task, self.settings))
+    # -- the figure ---------------------------------------------------------------------------------------------------
 
-    def _drawn(self) -> tuple[Frame, str]:
-        """The figure and what it shows, in words."""
-        omega, mu = (np.round(of[-1], 2).tolist() for of in self._course())
-        values = {"task": self.task, "history": self.history(), "settings": self.settings}
-        return draw(page.figure, values, small=False), f"Step {self.trainer.done:,}: omega {omega}, mu {mu}."
+    def _run_so_far(self, **settings: Any) -> Figure:
+        """The figure; of a new run where a slider has moved."""
+        if settings != self.settings:
+            self.settings = settings
+            self.trainer = page.trainer(self.task, settings, page.MOST, MARKS)
+        return page.figure(self.task, self.history(), settings)
 
-    def _redraw(self) -> None:
-        self.picture.value = picture_html(*self._drawn())
-        omega, mu = (of[-1] for of in self._course())
-        gamma, loss, positive = effective_pair(omega, mu)[0], self.history().loss[-1, 0], np.maximum(mu, 0).sum()
-        self.says.value = (
-            f"Step {self.trainer.done:,}: loss {loss:.3f}, γ {gamma:.3f}, sum of positive μ {positive:.2f}"
-        )
+    def words(self, *_: Any) -> str:
+        """Loss, gamma and the sum of positive mu so far, and both numbers of each head."""
+        heads, loss = page.course_of_heads(self.task, self.history(), self.settings), self.history().loss[-1, 0]
+        omega, mu = (np.round(of[-1, 0], 2).tolist() for of in (heads.omega, heads.mu))
+        sums = f"γ {heads.gamma[-1, 0]:.3f}, sum of positive μ {heads.positive_mu[-1, 0]:.2f}"
+        return f"Step {self.trainer.done:,}: loss {loss:.3f}, {sums}; ω {omega}, μ {mu}"
 
-
-def _controls(settings: dict[str, Any]) -> dict[str, w.Widget]:
-    plain = {"style": {"description_width": "8rem"}, "layout": w.Layout(width="100%", max_width="700px")}
-    look = {**plain, "continuous_update": False}
-
-    def log(name: str, label: str) -> w.FloatLogSlider:
-        low, high = np.log10(page.LIMITS[name])
-        ends = {"base": 10, "min": low, "max": high, "step": 0.01, "readout_format": ".2g"}
-        return w.FloatLogSlider(settings[name], description=label, **ends, **look)
-
-    def choice(name: str, options: dict[str, str]) -> w.Dropdown:
-        return w.Dropdown(options=options, value=settings[name], description=name, **plain)
-
-    return {
-        "heads": w.IntSlider(settings["heads"], *page.LIMITS["heads"], description="heads", **look),
-        "rate": log("rate", "learning rate"),
-        "scale": log("scale", "initial scale"),
-        "batch": w.SelectionSlider(options=page.BATCHES, value=settings["batch"], description="prompts a step", **look),
-        "seed": w.IntSlider(settings["seed"], 0, page.SEEDS - 1, description="seed", **look),
-        "scores": choice("scores", {"as printed": "printed", "as coded": "coded"}),
-        "activation": choice("activation", {text: name for name, text in page.ACTIVATIONS.items()}),
-    }
+    def _redraw(self, change: object) -> None:
+        if self._quiet:  # the controls of an experiment move one after the other
+            return
+        super()._redraw(change)
+        self.says.value = self.words()
 
 
 def show_training(model: PageModel, task: LinearRegression) -> None:

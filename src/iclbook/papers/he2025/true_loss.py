@@ -12,14 +12,14 @@ The trapezoidal rule in g, log s and log t converges geometrically; the tests co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gammaln, roots_legendre
+from scipy.special import roots_legendre
 from scipy.stats import chi
 
 from .loss import Array, Optimum, heads
@@ -33,8 +33,6 @@ _LOG_STEP = 0.32
 _TAIL = 33.0
 #: Gauss-Legendre nodes of r.
 _RADII = 40
-#: Nodes between exp(-_TAIL) of the scale and about half of that in the logarithm, where integrands are powers of s.
-_SUMMED = 45
 
 
 @lru_cache(maxsize=64)
@@ -43,41 +41,9 @@ def _radius_nodes(d: int) -> tuple[Array, Array]:
     low, high = chi.ppf(1e-17, d) if d > 1 else 0.0, chi.isf(1e-17, d)
     nodes, weights = roots_legendre(_RADII)
     r = low + (high - low) * (nodes + 1.0) / 2.0
-    log_density = (d - 1) * np.log(r) - r**2 / 2.0 - (d / 2.0 - 1.0) * np.log(2.0) - gammaln(d / 2.0)
-    weights = weights * np.exp(log_density)
+    weights = weights * chi.pdf(r, d)
     weights /= weights.sum()
     return r[weights >= 1e-18], weights[weights >= 1e-18]
-
-
-def _log_nodes(a: Array, L: int) -> list[Array]:
-    """Nodes of log s at which heads with score scales a = |omega| r ``(n,)`` need their Laplace integrands.
-
-    They begin where s L exp(growth) is exp(_SUMMED _LOG_STEP - _TAIL). Below, what meets the measure is constant up to this share, and :func:`_measure` sums
-    the measure itself.
-    """
-    growth = np.minimum(a**2, 9.0 * a)
-    low = -np.log(L) - growth - _TAIL
-    least = max(L - 2, 1)
-
-    def alive(i: Array) -> Array:
-        scores = (low + _LOG_STEP * i)[:, None] + a[:, None] * _G
-        laplace = np.exp(-np.exp(np.minimum(scores, 700.0))) @ _G_WEIGHTS
-        return least * np.log(np.maximum(laplace, 1e-300)) > -_TAIL - 2.0 * np.log(L)
-
-    # the Laplace transform falls with s, so those that count come first: bisection for the first that does not
-    first, last = np.zeros(len(a), dtype=int), np.ceil((60.0 + growth - low) / _LOG_STEP).astype(int)
-    while (first < last).any():
-        middle = (first + last) // 2
-        counts = alive(middle)
-        first, last = np.where(counts, middle + 1, first), np.where(counts, last, middle)
-    return [start + _LOG_STEP * np.arange(_SUMMED, end + 1) for start, end in zip(low, first, strict=True)]
-
-
-def _measure(s: Array, power: int) -> Array:
-    """Weights of the trapezoidal rule in log s for ``s**power`` dlog s, the first node with the :data:`_SUMMED` ones below it: a geometric series."""
-    weights = _LOG_STEP * s**power
-    weights[0] *= np.expm1(-power * _LOG_STEP * (_SUMMED + 1)) / np.expm1(-power * _LOG_STEP)
-    return weights
 
 
 class _Head(NamedTuple):
@@ -89,18 +55,17 @@ class _Head(NamedTuple):
     tilt: Array
 
 
-def _head(a: float, log_s: Array) -> _Head:
-    decay = np.exp(-np.exp(np.minimum(log_s[:, None] + a * _G, 700.0)))
-    return _Head(a, np.exp(log_s), decay, np.exp(a * _G))
-
-
-def _power(base: Array, n: int) -> Array | float:
-    """``base`` to a whole power >= 0, by squaring."""
-    found: Array | float = 1.0
-    while n:
-        found = found * base if n & 1 else found
-        base, n = base * base if n > 1 else base, n >> 1
-    return found
+def _head(a: float, L: int) -> _Head:
+    """The head at the nodes that its Laplace integrand needs, which begin where s L exp(growth) is exp(-_TAIL)."""
+    size = abs(a)  # a pair (a, -a) shares its nodes
+    growth = min(size**2, 9.0 * size)
+    low = -np.log(L) - growth - _TAIL
+    high = 4.0 + 9.0 * size  # from here on s exp(a g) is above exp(4) at all nodes
+    log_s = low + _LOG_STEP * np.arange(np.ceil((high - low) / _LOG_STEP))
+    decay = np.exp(-np.exp(log_s[:, None] + size * _G))  # (S, G)
+    alive = max(L - 2, 1) * np.log(np.maximum(decay @ _G_WEIGHTS, 1e-300)) > -_TAIL - 2.0 * np.log(L)
+    end = np.count_nonzero(alive) + 1  # the Laplace transform falls with s, so those that count come first
+    return _Head(a, np.exp(log_s[:end]), decay[:end, :: 1 if a == size else -1], np.exp(a * _G))
 
 
 def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
@@ -108,27 +73,24 @@ def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
     s, tilt = head.s, head.tilt
     weights = np.stack([_G_WEIGHTS, _G_WEIGHTS * _G * tilt, _G_WEIGHTS * tilt**2, _G_WEIGHTS * (_G * tilt) ** 2])
     base, first, square, second = (head.decay @ weights.T).T  # each (S,)
-    power = _power(base, L - 1)
-    pairs = L * (L - 1) * first**2 * _power(base, L - 2) if L > 1 else 0.0
-    once, twice = _measure(s, 1), _measure(s, 2)  # ds = s dlog s
+    power = base ** (L - 1)
+    pairs = L * (L - 1) * first**2 * base ** (L - 2)
+    once, twice = _LOG_STEP * s, _LOG_STEP * s**2  # ds = s dlog s
     return L * (first * power) @ once, (L * second * power + pairs) @ twice, L * (square * power) @ twice
 
 
 def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
-    """E[m m'] and E[p.p'] of two heads at a fixed r.
+    """E[m m'] and E[p.p'] of two heads at a fixed r, for L >= 2.
 
     Of a pair (a, -a) both share s, and g -> -g exchanges s and t: E_g[g exp(-a g) ...] at (s, t) is minus E_g[g exp(a g) ...] at (t, s).
     """
     left, right = _G_WEIGHTS * one.decay, two.decay.T  # (S, G), (G, T)
     base = left @ right  # (S, T)
-    power = _measure(one.s, 1)[:, None] * _measure(two.s, 1)
-    pairs = 0.0
-    if L > 1:
-        power = _power(base, L - 2) * power
-        first = (left * (_G * one.tilt)) @ right
-        second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
-        pairs = L * (L - 1) * float(np.vdot(first * second, power))
-        power *= base
+    power = _LOG_STEP**2 * one.s[:, None] * two.s * base ** (L - 2)
+    first = (left * (_G * one.tilt)) @ right
+    second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
+    pairs = L * (L - 1) * float(np.vdot(first * second, power))
+    power *= base
     # summed over s and t first: what is left to average over g serves both of a token's own terms
     own = (power @ two.decay * left).sum(0) * one.tilt * two.tilt  # (G,)
     return L * float(own @ _G**2) + pairs, L * float(own.sum())
@@ -137,30 +99,23 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
 def exact_quadratic(omega: Array, d: int, L: int, noise_var: float) -> tuple[Array, Array]:
     """A ``(H,)`` and B ``(H, H)`` of the true loss 1 + s2 - 2 mu.A + mu^T B mu at fixed ``omega`` (H,)."""
     n = len(omega)
-    radius, weights = _radius_nodes(d)
-    log_nodes = _log_nodes(np.abs(radius[:, None] * omega).ravel(), L)
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
-    for i, (r, weight) in enumerate(zip(radius, weights, strict=True)):
-        known: list[_Head] = []
-        for h in range(n):
-            head = _head(omega[h] * r, log_nodes[i * n + h])
+    for r, weight in zip(*_radius_nodes(d), strict=True):
+        of_radius = [_head(scale * r, L) for scale in omega]
+        for h, head in enumerate(of_radius):
             mean, square, overlap = _one_head(head, L)
             linear[h] += weight * r * mean / d
             matrix[h, h] += weight * (square / d + kappa * overlap)
-            for k, other in enumerate(known):
-                product, cross = (square, overlap) if omega[h] == omega[k] else _two_heads(head, other, L)
+            for k, other in enumerate(of_radius[:h]):
+                product, cross = _two_heads(head, other, L)
                 matrix[h, k] += weight * (product / d + kappa * cross)
                 matrix[k, h] = matrix[h, k]
-            known.append(head)
     return linear, matrix
 
 
 def exact_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float) -> Array:
-    """True population loss E[(y_q - yhat)^2] of the reduced model, shape (...); deterministic, about 1e-9 accurate.
-
-    One quadrature per run: a tenth of a second for two heads. The target carries the noise, so the floor is sigma^2.
-    """
+    """True population loss E[(y_q - yhat)^2] of the reduced model, shape (...); deterministic, about 1e-9 accurate. Its floor is sigma^2."""
     omega, mu = heads(omega, mu)
     losses = np.empty(omega.shape[:-1])
     for at in np.ndindex(losses.shape):
@@ -172,22 +127,16 @@ def exact_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float
 # -- minimisers -------------------------------------------------------------------------------------------------------
 
 
-def single_head_profile(omega: float, d: int, L: int, noise_var: float) -> Optimum:
-    """The best mu of one head at fixed omega, and the true loss there."""
-    linear, matrix = exact_quadratic(np.array([omega]), d, L, noise_var)
-    mu = linear / matrix[0]
-    return Optimum(omega, float(mu[0]), float(1.0 + noise_var - 2.0 * mu @ linear + mu @ matrix @ mu))
-
-
-def pair_exact(gamma: float, d: int, L: int, noise_var: float) -> Optimum:
-    """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss.
+def pair_exact(gamma: float, d: int, L: int, noise_var: float, signs: Sequence[float] = (1.0, -1.0)) -> Optimum:
+    """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss; with the signs ``(1,)`` of one head.
 
     Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is :func:`.predictors.debiased_gd_error`.
     """
-    form, sign = exact_quadratic(np.array([gamma, -gamma]), d, L, noise_var), np.array([1.0, -1.0])
-    linear, square = float(sign @ form[0]), float(sign @ form[1] @ sign)
-    mu = linear / square
-    return Optimum(gamma, mu, 1.0 + noise_var - linear * mu)
+    sign = np.array(signs)
+    linear, matrix = exact_quadratic(gamma * sign, d, L, noise_var)
+    slope, square = float(sign @ linear), float(sign @ matrix @ sign)
+    mu = slope / square
+    return Optimum(gamma, mu, 1.0 + noise_var - 2.0 * mu * slope + mu * square * mu)
 
 
 def _lowest(at: Callable[[float], Optimum], low: float, high: float, within: float) -> Optimum:
@@ -198,7 +147,8 @@ def _lowest(at: Callable[[float], Optimum], low: float, high: float, within: flo
 @lru_cache(maxsize=64)
 def single_head_exact(d: int, L: int, noise_var: float) -> Optimum:
     """One head, true loss: numeric minimiser over omega in (0, 3/sqrt(d)), to about 1e-6 in omega."""
-    return _lowest(lambda omega: single_head_profile(omega, d, L, noise_var), 0.02 / np.sqrt(d), 3.0 / np.sqrt(d), 1e-7)
+    low, high = 0.02 / np.sqrt(d), 3.0 / np.sqrt(d)
+    return _lowest(lambda omega: pair_exact(omega, d, L, noise_var, (1.0,)), low, high, 1e-7)
 
 
 def single_head_many_examples(d: int, noise_var: float) -> float:
