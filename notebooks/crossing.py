@@ -43,13 +43,14 @@ from iclbook.papers.crossing.measures import (
     rates,
     waits,
 )
-from iclbook.papers.crossing.measures.models import FIRST, Landscape, softmax_heads
+from iclbook.papers.crossing.measures.models import FIRST, softmax_heads
 from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
 from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import LinearRegression
+from iclbook.training.landscape import Landscape
 
 record = Recorder("crossing", profile)
 style.use()

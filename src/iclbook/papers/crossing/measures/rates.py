@@ -24,9 +24,11 @@ from ....store import Results
 from ....tasks import Batch
 from ....tasks.categorical import Anchors
 from ....training import FullBatch, Run, Sgd
-from ....training.groups import cross_entropy, squared_error
+from ....training.groups import Circuits, cross_entropy, squared_error
 from ....training.study import Group, Study
-from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, next_symbol, prompts, sequence
+from ...agarwal2025 import closed_forms
+from ...recall2025.measures.stages import first_passage
+from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, next_symbol, prompts, read_out, sequence
 
 Array = np.ndarray
 Race = dict[str, Array]
@@ -71,11 +73,8 @@ class OwnSequence:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class Nothing(Circuits):
     """Observes nothing: losses are all that is asked."""
-
-    def held_out(self) -> None:
-        """Nothing."""
 
     def __call__(self, model: nn.Module, held_out: None) -> dict[str, Tensor]:
         """Nothing."""
@@ -106,38 +105,17 @@ class Trial:
 
 _HEADS = {"d": REGRESSION.d, "n_heads": 2}
 _STACK = {"d": REGRESSION.d, "width": 12, "n_layers": 3, "layer_norm": False}
-_CATEGORIES = {"d": CATEGORIES.d, "n_classes": CATEGORIES.n_classes, "width": CATEGORIES.width}
+_CHAIN = {"d_x": CHAIN.d, "d_k": 3, "d_v": 3, "n_classes": CHAIN.n}
+_CATEGORIES = {"d": CATEGORIES.d, "n_classes": CATEGORIES.n_classes, "width": CATEGORIES.width, "init": "glorot"}
+_KNOWN = OwnPrompts(KnownCategories(**vars(CATEGORIES)))
+_ROUTING = ("W_Q", "W_K")
 TRIALS: dict[str, Trial] = {
     "heads": Trial(OwnPrompts(REGRESSION), Attention, _HEADS, squared_error, 0.02),
     "linear": Trial(OwnPrompts(REGRESSION), Attention, {**_HEADS, "activation": "linear"}, squared_error, 0.02),
-    "deep": Trial(
-        OwnPrompts(REGRESSION),
-        DeepAttention,
-        _STACK,
-        squared_error,
-        0.01,
-        held=("key_bias",),  # adds the same to all scores of a query
-    ),
-    "chain": Trial(
-        OwnSequence(),
-        SingleHead,
-        {"d_x": CHAIN.d, "d_k": 3, "d_v": 3, "n_classes": CHAIN.n},
-        next_symbol,
-        0.1,
-        0.1,
-        values=("W_V", "W_O"),
-        routing=("W_Q", "W_K"),
-    ),
-    "known": Trial(
-        OwnPrompts(KnownCategories(**vars(CATEGORIES))),
-        TrainedStep,
-        {**_CATEGORIES, "init": "glorot"},
-        cross_entropy,
-        0.02,
-        values=("W_V", "P"),
-        routing=("W_Q", "W_K"),
-        held=("embed",),
-    ),
+    # the bias of keys adds the same to all scores of a query
+    "deep": Trial(OwnPrompts(REGRESSION), DeepAttention, _STACK, squared_error, 0.01, held=("key_bias",)),
+    "chain": Trial(OwnSequence(), SingleHead, _CHAIN, next_symbol, 0.1, 0.1, ("W_V", "W_O"), _ROUTING),
+    "known": Trial(_KNOWN, TrainedStep, _CATEGORIES, cross_entropy, 0.02, 1.0, ("W_V", "P"), _ROUTING, ("embed",)),
 }
 
 
@@ -163,15 +141,8 @@ def rate_studies(profile: str) -> dict[str, Study]:
 
 
 def steps_to(times: Array, losses: Array, level: Array) -> Array:
-    """First time ``(R,)`` at which ``losses (T, R)``, at ``times (T,)``, are down to ``level (R,)``: interpolated, at least 1, infinite where never."""
-    found = np.full(losses.shape[1], np.inf)
-    for r, (loss, target) in enumerate(zip(losses.T, level, strict=True)):
-        below = np.flatnonzero(loss <= target)
-        if len(below):
-            b = below[0]
-            part = (loss[b - 1] - target) / (loss[b - 1] - loss[b]) if b else 1.0
-            found[r] = max(1.0, times[max(b - 1, 0)] + part * (times[b] - times[max(b - 1, 0)]))
-    return found
+    """First time ``(...)`` at which ``losses (T, ...)``, at ``times (T,)``, are down to a level: interpolated, at least 1, infinite where never."""
+    return np.maximum(first_passage(times, -losses, -level), 1.0)
 
 
 def at_best(steps: Array) -> Array:
@@ -190,11 +161,8 @@ def race(times: Array, losses: Mapping[str, Array]) -> Race:
         figure those of both arms over the plain rate, and of routing over the best uniform rate.
     """
     level, plain = losses["uniform"][-1, 0], float(times[-1])
-    every, best = {}, {}
-    for arm, loss in losses.items():
-        steps = steps_to(times, loss.reshape(len(loss), -1), np.tile(level, loss.shape[1]))
-        every[arm] = np.minimum(steps, plain).reshape(loss.shape[1:])
-        best[arm] = at_best(every[arm])
+    every = {arm: np.minimum(steps_to(times, loss, level), plain) for arm, loss in losses.items()}
+    best = {arm: at_best(steps) for arm, steps in every.items()}
     return {
         "routing": np.log(every["values"][0] / every["routing"][0]),
         "uniform": np.log(best["values"] / best["uniform"]),
@@ -256,17 +224,12 @@ def deviation(activation: str, seed: int) -> float:
     model = Attention(2, 2, activation=activation).double()
     model.initialise(torch_rng(seed))
     batch = prompts(REGRESSION, seed)
-    circuits = model.circuits()
-    folded = torch.einsum("hed,db->heb", circuits["kq"][:, :, :2], batch.query)
+    folded = torch.einsum("hed,db->heb", model.circuits()["kq"][:, :, :2], batch.query)
     scores = torch.einsum("heb,leb->hlb", folded, batch.context).detach().requires_grad_()
-    weights = ACTIVATIONS[activation](scores)
-    values = torch.einsum("hnd,ldb->hnlb", circuits["ov"], batch.context).detach()[:, 0]  # (H, L, B)
+    weights, values = ACTIVATIONS[activation](scores), read_out(model, batch)[:, 0].detach()  # (H, L, B)
     answer = (weights * values).sum((0, 1))
-    loss = ((answer - batch.target[0]) ** 2).mean()
-    by_score, by_answer = torch.autograd.grad(loss, [scores, answer])
-    compatibility = by_answer * values
-    mean = (weights * compatibility).sum(1, keepdim=True)
-    law = (weights * (compatibility - mean)).detach()
+    by_score, by_answer = torch.autograd.grad(((answer - batch.target[0]) ** 2).mean(), [scores, answer])
+    law = closed_forms.score_gradient(weights.mT, (by_answer * values).mT).mT.detach()
     return float((law - by_score).abs().max() / by_score.abs().max())
 
 

@@ -20,9 +20,10 @@ from ....errors import UserError
 from ....statistics import Estimate, standard_error
 from ....store import Results
 from ....tasks import Batch
-from ....training import Adam
 from ....training.flow import Flow, gradient_flow
-from .models import FIRST, MODELS, REGRESSION, Landscape, heads_and_slope, softmax_heads
+from ....training.landscape import Landscape
+from ...recall2025.measures.stages import first_passage
+from .models import FIRST, MODELS, REGRESSION, heads_and_slope, softmax_heads
 
 Array = np.ndarray
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
@@ -40,10 +41,6 @@ class Resting(UserError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem, "Ask for a smaller fall of the loss, or begin elsewhere.")
-
-    def __reduce__(self) -> tuple:
-        """Travel between processes."""
-        return Resting, (self.problem,)
 
 
 def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], between: bool = False) -> Flow:
@@ -79,8 +76,6 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
 def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, between: bool = False) -> Flow:
     """:func:`follow` until the loss has fallen by the share ``fallen`` of what it is at the origin."""
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
-    there = f"a start of size {np.abs(start).max():.2g} has left already: choose a smaller one"
-    assert landscape.value(start) > goal, there
     return follow(landscape, start, lambda theta: goal - landscape.value(theta), between)
 
 
@@ -167,8 +162,7 @@ def second_plateau(landscape: Landscape, start: Array) -> float:
     """Time between the first fall of the loss and the moment at which the parameters that make scores have norm 1."""
     flow = follow(landscape, start, lambda theta: np.linalg.norm(theta[landscape.routing]) - 1)
     gone = 1 - np.array([landscape.value(x) for x in flow.states]) / landscape.value(0 * start)
-    first = int((gone > FALL).argmax())
-    return float(flow.times[-1] - np.interp(FALL, gone[first - 1 : first + 1], flow.times[first - 1 : first + 1]))
+    return float(flow.times[-1] - first_passage(flow.times, gone, FALL))
 
 
 def second_plateaus(model: str, draws: Sequence[int]) -> dict[str, Array]:
@@ -280,26 +274,27 @@ def timing_values(found: Mapping[str, Leads]) -> dict[str, object]:
 def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
     """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off."""
     goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
-    adam, theta, before = Adam(eps=1e-300), {"all": torch.from_numpy(start)}, np.inf
-    state = adam.init(theta)
+    theta, before = torch.from_numpy(start.copy()), np.inf
+    adam = torch.optim.Adam([theta], rate, eps=1e-300)
     for step in range(steps):
-        loss, slope = landscape.evaluate(theta["all"].numpy())
+        loss, slope = landscape.evaluate(theta.numpy())
         if loss <= goal:
             return step - (goal - loss) / (before - loss)
-        before, t = loss, torch.tensor(step + 1, dtype=torch.float64)
-        theta, state = adam.update(theta, {"all": torch.from_numpy(slope)}, state, {"all": rate}, t)
+        before, theta.grad = loss, torch.from_numpy(slope)
+        adam.step()
     raise Resting(f"Adam has not left after {steps:,} steps")
 
 
 def adam_values(draws: int) -> dict[str, object]:
     """Wait of two heads from an eighth of the size, over that from the whole: under Adam, and along gradient flow."""
-    adam, flow = [], []
+    grown = []
     for draw in range(FIRST, FIRST + draws):
         landscape = softmax_heads(2, draw)
         whole = 0.05 * landscape.start(draw)
-        adam.append(adam_wait(landscape, whole / 8) / adam_wait(landscape, whole))
-        flow.append(leave(landscape, whole / 8).first() / leave(landscape, whole).first())
-    return {"stages/adam/growth": Estimate.mean(np.array(adam)), "stages/adam/flow": np.mean(flow)}
+        waited = [(adam_wait(landscape, start), leave(landscape, start).first()) for start in (whole / 8, whole)]
+        grown.append(np.divide(*waited))
+    adam, flow = np.transpose(grown)
+    return {"stages/adam/growth": Estimate.mean(adam), "stages/adam/flow": flow.mean()}
 
 
 #: Stochastic gradient descent on fresh prompts: sizes of the start, rate, batch, and most steps.

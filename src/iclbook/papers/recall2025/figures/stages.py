@@ -12,7 +12,8 @@ from ....drawing import style
 from ....sliders import PageModel, Slider, show
 from ....tasks import AssociativeRecall
 from ....training import Flow, gradient_flow
-from ..measures.end_to_end import Trained, attention_by_offset
+from ....training.history import KEPT
+from ..measures.end_to_end import attention_by_offset, task_of
 from ..measures.stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
 from ..runs.figures_1_4 import Training
 from ..theory.closed_forms import jump_limit
@@ -198,15 +199,16 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
     return fig
 
 
-def free(runs: Mapping[str, Trained]) -> Figure:
+def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """The whole model with a free matrix, one column for each setting. Top: loss of the output divided by its sum, every seed; bottom: attention of the
     heads to the offsets at the end, first seed."""
     fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
     for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
-        plateau_lines(top, run.task, run.task.order - 1, "plateau values")
-        top.plot(run.steps, run.normalised, color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
+        task = task_of(run)
+        plateau_lines(top, task, task.order - 1, "plateau values")
+        top.plot(run["steps"], run["normalised"], color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
-        _attention(bottom, attention_by_offset(run.w[-1, 0]))
+        _attention(bottom, attention_by_offset(run[f"{KEPT}w"][-1, 0]))
     axes[0][0].set_ylabel("normalised loss")
     return fig
 

@@ -24,6 +24,7 @@ from ..theory.population import Population
 from .stages import Values, first_passage, middles, patience, small
 
 Array = np.ndarray
+Arrays = dict[str, Array]
 #: Steps between two records, and held-out sequences at each, the same at all; what these are for, among the purposes of :mod:`iclbook.random`.
 EVERY, HELD_OUT, PURPOSE = 20, 512, 50
 
@@ -110,35 +111,20 @@ def studies(profile: str) -> dict[str, Study]:
     return {window.name: window, lifted.name: lifted}
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Trainings of one kind from S seeds: ``steps (T,)``, dot-product ``loss (T, S)`` on held-out sequences, ``normalised (T, S)``, the loss of the output
-    divided by its sum over responses, whose plateaus are those of the simplified model, and first-layer scores ``w (2, S, K, width)`` before training and
-    after."""
+def trained(results: Mapping[str, Results]) -> dict[str, Arrays]:
+    """The window kept, from a large (``window``) and from a ``small`` scale, and everything ``lifted``; from the results of the studies by name.
 
-    steps: Array
-    loss: Array
-    normalised: Array
-    w: Array
-
-    @property
-    def task(self) -> AssociativeRecall:
-        """The task of the studies: four responses, and an order equal to the number of heads, since there is a head for each symbol."""
-        return AssociativeRecall(self.w.shape[-2], 4)
+    Of S seeds: ``steps (T,)``, dot-product ``held_loss (T, S)`` on held-out sequences, ``normalised (T, S)``, the loss of the output divided by its sum over
+    responses, whose plateaus are those of the simplified model, and first-layer scores ``kept w (2, S, K, width)`` before training and after.
+    """
+    window = results["free_window"]
+    lifted = results["free_lifted"].group("lifted")
+    return {"window": window.group("large"), "small": window.group("small"), "lifted": lifted}
 
 
-def trained(results: Mapping[str, Results]) -> dict[str, Trained]:
-    """The window kept, from a large and from a small scale, and everything lifted; from the results of the studies by name."""
-    groups = {
-        "window": ("free_window", "large"),
-        "small": ("free_window", "small"),
-        "lifted": ("free_lifted", "lifted"),
-    }
-    names = ("steps", "held_loss", "normalised", f"{KEPT}w")
-    return {
-        name: Trained(*(results[study][f"{group}/{array}"] for array in names))
-        for name, (study, group) in groups.items()
-    }
+def task_of(run: Arrays) -> AssociativeRecall:
+    """The task of a training: four responses, and an order equal to the number of heads, since there is a head for each symbol."""
+    return AssociativeRecall(run[f"{KEPT}w"].shape[-2], 4)
 
 
 #: A loss rests at a plateau if it falls there at most a tenth as fast as at the jumps on both of its sides.
@@ -181,29 +167,26 @@ def together(task: AssociativeRecall, beta: float = 0.02, records: int = 400) ->
     return rests(flow.times, pop.value(flow.states), task).mean()
 
 
-def free_values(runs: Mapping[str, Trained]) -> Values:
+def free_values(runs: Mapping[str, Arrays]) -> Values:
     """For each kind of training: shares of plateaus and seeds at which the loss rests, of seeds that end below a tenth of the first plateau, and of seeds in
     which all offsets but one find a head; and how many times later, from the small scale, the loss passes the middle of the first two plateaus."""
-    window = runs["window"]
-    middle = float(middles(window.task, 1)[0])
-    first = [first_passage(run.steps, -run.normalised, -middle) for run in (runs["small"], window)]
+    window, task = runs["window"], task_of(runs["window"])
+    middle = float(middles(task, 1)[0])
+    first = [first_passage(run["steps"], -run["normalised"], -middle) for run in (runs["small"], window)]
     values: Values = {
-        "full/seeds": [run.loss.shape[1] for run in runs.values()],
-        "free/rests_together": together(window.task),
-        "free/first_later": Estimate.ratio(*np.minimum(first, window.steps[-1])),
+        "full/seeds": [run["held_loss"].shape[1] for run in runs.values()],
+        "free/rests_together": together(task),
+        "free/first_later": Estimate.ratio(*np.minimum(first, window["steps"][-1])),
     }
     at_start = []
     for name, run in runs.items():
-        order, n = run.task.order, run.loss.shape[1]
-        calm = np.array([rests(run.steps, course, run.task) for course in run.normalised.T])  # (S, order - 2)
+        task = task_of(run)
+        calm = np.array([rests(run["steps"], course, task) for course in run["normalised"].T])  # (S, order - 2)
         if name == "window":
             values["free/rests_each"] = calm.mean(0)
-        learned = run.loss[-1] < run.task.plateau_dp(0) / 10
-        before, after = (offsets_found(w) >= order - 1 for w in run.w)
+        before, after = offsets_found(run[f"{KEPT}w"]) >= task.order - 1  # (S,) each
         at_start.append(before.mean())
-        values |= {
-            f"free/rests_{name}": Estimate.share(int(calm.sum()), calm.size),
-            f"free/learned_{name}": Estimate.share(int(learned.sum()), n),
-            f"free/found_{name}": Estimate.share(int(after.sum()), n),
-        }
+        learned = run["held_loss"][-1] < task.plateau_dp(0) / 10
+        for key, hits in (("rests", calm), ("learned", learned), ("found", after)):
+            values[f"free/{key}_{name}"] = Estimate.share(int(hits.sum()), hits.size)
     return values | {"free/found_start": max(at_start)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -110,12 +110,12 @@ def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, flo
     return {"loss": max(loss), "attention": max(attention)}
 
 
-def plateau_scan(pop: Population, ratios: Sequence[float], scale: float = 0.02) -> dict[str, Array]:
-    """For each ratio of successive beta, ``(scale, scale / ratio, scale / ratio^2)``: :func:`plateau_errors`, and the ``length`` of the plateau between the
+def plateau_scan(pop: Population, ratios: Sequence[float]) -> dict[str, Array]:
+    """For each ratio of successive beta, ``0.02 (1, 1 / ratio, 1 / ratio^2)``: :func:`plateau_errors`, and the ``length`` of the plateau between the
     first two jumps."""
     found = []
     for ratio in ratios:
-        flow, times = follow(pop, scale / ratio ** np.arange(pop.n_heads), rtol=1e-7)
+        flow, times = follow(pop, 0.02 / ratio ** np.arange(pop.n_heads), rtol=1e-7)
         found.append(plateau_errors(pop, flow.states[0], times) | {"length": times[1] - times[0]})
     return {name: np.array([each[name] for each in found]) for name in found[0]}
 
@@ -210,12 +210,13 @@ GRIDS = {
 }
 
 
-def cell_times(grid: Grid, cells: Sequence[int]) -> Array:
-    """Activation times ``(cells, runs, K)`` of the heads, by falling beta, under the dot-product loss, in these cells, by number; not a number for never.
+def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
+    """``times (cells, runs, K)``: of activation of the heads, by falling beta, under the dot-product loss, in these cells of a profile's grid, by number; not a
+    number for never.
 
     Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
     """
-    pop, rng = experiment(), numpy_rng(0)
+    pop, rng, grid = experiment(), numpy_rng(0), GRIDS[profile]
     size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
     starts, until = [], []
     for ratio, scale in (grid.cells[cell] for cell in cells):
@@ -224,12 +225,7 @@ def cell_times(grid: Grid, cells: Sequence[int]) -> Array:
     # orders of activation need no more: halving the tolerance changes no share by more than a pair or two
     times = activations(pop, np.concatenate(starts), np.concatenate(until), rtol=1e-4, atol=1e-7)
     times = np.take_along_axis(times.reshape(-1, grid.runs, HEADS), np.argsort(-size, -1)[None], -1)
-    return np.where(np.isfinite(times), times, np.nan)
-
-
-def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
-    """``times``: :func:`cell_times` of a profile's grid."""
-    return {"times": cell_times(GRIDS[profile], cells)}
+    return {"times": np.where(np.isfinite(times), times, np.nan)}
 
 
 def census_computation(profile: str) -> Computation:
@@ -249,10 +245,8 @@ def shares(grid: Grid, times: Array) -> dict[str, Array]:
     times = times.reshape(len(grid.ratios), len(grid.beta_scales), grid.runs, HEADS)
     finished = np.isfinite(times).all(-1).mean(-1)
     times = np.where(np.isnan(times), np.inf, times)
-    larger, decided = np.zeros(times.shape[:-1]), np.zeros(times.shape[:-1])
-    for i, j in combinations(range(HEADS), 2):
-        larger += times[..., i] < times[..., j]
-        decided += times[..., i] != times[..., j]
+    i, j = np.triu_indices(HEADS, 1)
+    larger, decided = (times[..., i] < times[..., j]).sum(-1), (times[..., i] != times[..., j]).sum(-1)
     pairs = larger.sum(-1) / np.maximum(decided.sum(-1), 1)
     return {"pairs": pairs, "finished": finished, "larger": larger, "decided": decided}
 

@@ -66,33 +66,6 @@ def late_rate(k: int, kappa: float = 1.0) -> float:
     return 4 * kappa * (k - 1) / k**2
 
 
-def lemma_c2(
-    alpha: Array, beta: Array, delta: Array, by_score: Array, match: Array, kappa: float, printed: bool
-) -> tuple[Array, Array]:
-    """Gradients of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12).
-
-    Args:
-        alpha, beta, delta: ``(K,)``.
-        by_score: ``(n!,)`` derivative of the loss in the scores.
-        match: ``(n!, K, W)``.
-        kappa: factor of the identity in the second layer's matrix, ``1 + gamma`` in the lemma.
-        printed: equation 12's prefactor ``e^{alpha + delta}`` for every i; otherwise ``e^alpha`` for i = h and 1 for the others (equation 6).
-
-    Returns:
-        d loss / d beta ``(K,)`` and d loss / d w ``(K, W)``.
-    """
-    heads, width = match.shape[1:]
-    total = np.exp(alpha) + width - 1
-    lead = np.expm1(alpha) / total
-    sums = np.einsum("t,thi->hi", by_score, match)  # Delta_{h, i}
-    own = np.diagonal(sums)
-    prefactor = np.where(np.eye(heads, width, dtype=bool), np.exp(alpha)[:, None], 1.0)
-    if printed:
-        prefactor = np.exp(alpha + delta)[:, None]
-    by_w = (kappa * beta**2 / total)[:, None] * prefactor * (sums - (lead * own)[:, None])
-    return 2 * beta * lead * kappa * own, by_w
-
-
 def cross_entropy_speed(orderings: int, n_responses: int) -> float:
     """``(R (1 - (1 - 1/R)^N) - 1) / ((1 - 1/R)(1 - 1/N))``: ``E Delta_{h,h}`` under cross-entropy over that under the dot product, at even attention
     on N orderings.
@@ -119,24 +92,25 @@ def chained_times(
         betas: falling.
         carried: heads go on from where the jumps before have left them; otherwise each jump starts from ``w = 0`` and its initial beta.
     """
-    w, square = np.zeros((len(betas), order)), np.square(betas)  # (K, k), (K,)
-    waits: list[float] = []
+    w, square, waits = (
+        np.zeros((len(betas), order)),
+        np.square(betas),
+        [],
+    )  # of the heads that wait (K - m, k), (K - m,)
     for m in range(len(betas)):
-        left, force = order - m, pull(order - m, n_responses, loss)
-        for h in range(m, len(betas)):
-            towards = np.zeros(order)  # -D / |D|
-            towards[m:] = -1 / (left - 1)
-            towards[h] = 1.0
-            size = force * np.linalg.norm(towards)
-            towards /= np.linalg.norm(towards)
-            y = w[h] @ towards
-            kept = square[h] - 2 * y**2
-            speed = math.sqrt(2 * kept) * kappa * size / order
-            phase = math.atan(y * math.sqrt(2 / kept))
-            if h == m:
-                waits.append((math.pi / 2 - phase) / speed)
-            elif carried:
-                later = math.sqrt(kept / 2) * math.tan(phase + speed * waits[m])
-                w[h] += (later - y) * towards
-                square[h] = kept + 2 * later**2
+        left = order - m
+        towards = np.zeros_like(w)  # -D / |D|
+        towards[:, m:] = np.where(np.eye(*towards[:, m:].shape, dtype=bool), 1.0, -1 / (left - 1))
+        size = np.linalg.norm(towards[0])
+        towards /= size
+        y = (w * towards).sum(1)
+        kept = square - 2 * y**2
+        speed = np.sqrt(2 * kept) * kappa * pull(left, n_responses, loss) * size / order
+        phase = np.arctan(y * np.sqrt(2 / kept))
+        waits.append((math.pi / 2 - phase[0]) / speed[0])
+        if carried:
+            later = np.sqrt(kept / 2) * np.tan(phase + speed * waits[m])
+            w = w + (later - y)[:, None] * towards
+            square = kept + 2 * later**2
+        w, square = w[1:], square[1:]
     return np.cumsum(waits)
