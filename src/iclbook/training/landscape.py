@@ -52,17 +52,15 @@ class Landscape:
         return self.evaluate(theta)[1]
 
 
-class _Softmaxes(TorchFunctionMode):
-    """While it is active, keeps the ``weights`` of every softmax that a model takes, in the order of the forward pass."""
+class _FirstSoftmax(TorchFunctionMode):
+    """While it is active, keeps the ``weights`` of the first softmax that a model takes."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.weights: list[Tensor] = []
+    weights: Tensor | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func in (torch.softmax, Tensor.softmax):
-            self.weights.append(out)
+        if self.weights is None and func in (torch.softmax, Tensor.softmax):
+            self.weights = out
         return out
 
 
@@ -87,9 +85,9 @@ class Family:
         stiff: bool = False,
     ) -> None:
         def seen(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-            with _Softmaxes() as softmaxes:
+            with _FirstSoftmax() as first:
                 loss(model, batch)
-            return softmaxes.weights[0].flatten(), values(model, batch).flatten()
+            return first.weights.flatten(), values(model, batch).flatten()
 
         model.double().requires_grad_(False)
         self.shapes = {name: p.shape for name, p in model.named_parameters() if name not in held}

@@ -27,11 +27,11 @@ def task_sizes() -> Values:
         task = AssociativeRecall(n, 4)
         queries, maps = task.sample(20, numpy_rng(n))
         tokens = task.sequences(queries, maps)
+        shown = tokens[:, :-n].reshape(20, -1, n + 1)
+        asked = (shown[..., :-1] == tokens[:, None, -n:]).all(-1)  # (20, n!)
         wrong += int(tokens.shape[1] != math.factorial(n + 1) + n) + int(tokens.max() >= task.vocabulary)
-        for b, row in enumerate(tokens[:, :-n].reshape(20, -1, n + 1)):
-            pairs = {tuple(p[:-1]): p[-1] for p in row}
-            wrong += int(len(pairs) != task.n_permutations)
-            wrong += int(pairs[tuple(tokens[b, -n:])] != n + maps[b, queries[b]])
+        wrong += sum(len(np.unique(pairs[:, :-1], axis=0)) != task.n_permutations for pairs in shown)
+        wrong += int((asked.sum(1) != 1).sum() + (shown[asked, -1] != n + maps[np.arange(20), queries]).sum())
     return {"task/wrong": wrong}
 
 
@@ -54,13 +54,12 @@ def enumerated(pop: Population, theta: Array) -> tuple[float, Array]:
 def against_enumeration(draws: int = 5) -> Values:
     """Largest deviations of the population's loss and gradient from :func:`enumerated`, orders 2 and 3, at random parameters."""
     rng, value, slope = numpy_rng(0), [], []
-    for order, n_responses, loss in product((2, 3), (2, 3), ("dp", "ce")):
+    for order, n_responses, loss, _ in product((2, 3), (2, 3), ("dp", "ce"), range(draws)):
         pop = Population(AssociativeRecall(order, n_responses), order, order, 0.4, loss=loss)
-        for _ in range(draws):
-            theta = rng.normal(size=pop.size)
-            brute, gradient = enumerated(pop, theta)
-            value.append(abs(pop.value(theta) - brute))
-            slope.append(np.abs(pop.gradient(theta) - gradient).max())
+        theta = rng.normal(size=pop.size)
+        brute, gradient = enumerated(pop, theta)
+        value.append(abs(pop.value(theta) - brute))
+        slope.append(np.abs(pop.gradient(theta) - gradient).max())
     return {"task/loss_deviation": max(value), "task/gradient_deviation": max(slope)}
 
 

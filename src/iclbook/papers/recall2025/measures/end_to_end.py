@@ -83,32 +83,23 @@ class OnSequences:
 def studies(profile: str) -> dict[str, Study]:
     """SGD with momentum, as in section 3: order four with the window kept, from two scales, and with everything lifted (order three at the small profile, for
     speed)."""
-
-    def study(name: str, order: int, a0: bool, scales: dict[str, float], seeds: int, steps: int) -> Study:
+    paper = check_profile(profile) == "paper"
+    rows = (
+        ("free_window", 4, True, {"large": 0.1, "small": 0.01}, *((30, 900) if paper else (2, 40))),
+        ("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, *((12, 6000) if paper else (2, 80))),
+    )
+    studies = {}
+    for name, order, a0, scales, seeds, steps in rows:
         task = AssociativeRecall(order, 4)
         kwargs = {"order": order, "n_responses": 4, "n_heads": order, "a0": a0, "a1": False, "a2": False, "a3": False}
-        groups = tuple(
-            Group(
-                label,
-                RecallTransformer,
-                kwargs,
-                tuple(Run(seed, rate=0.3, init_scale=scale) for seed in range(seeds)),
-                Momentum(0.9),
-                dot_product_loss,
-                observe=OnSequences(task),
-                keep=("w",),
-                keep_at=(0, steps),
-            )
-            for label, scale in scales.items()
-        )
+        how = {"observe": OnSequences(task), "keep": ("w",), "keep_at": (0, steps)}
+        groups = []
+        for label, scale in scales.items():
+            runs = tuple(Run(seed, rate=0.3, init_scale=scale) for seed in range(seeds))
+            groups.append(Group(label, RecallTransformer, kwargs, runs, Momentum(0.9), dot_product_loss, **how))
         marks = (1, *range(EVERY, steps + 1, EVERY))
-        return Study("recall2025", name, task, groups, steps, 64, marks, dtype="float64")
-
-    paper = check_profile(profile) == "paper"
-    seeds, steps = ((30, 12), (900, 6000)) if paper else ((2, 2), (40, 80))
-    window = study("free_window", 4, True, {"large": 0.1, "small": 0.01}, seeds[0], steps[0])
-    lifted = study("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, seeds[1], steps[1])
-    return {window.name: window, lifted.name: lifted}
+        studies[name] = Study("recall2025", name, task, tuple(groups), steps, 64, marks, dtype="float64")
+    return studies
 
 
 def trained(results: Mapping[str, Results]) -> dict[str, Arrays]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,21 +22,17 @@ Array = np.ndarray
 def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
     """Largest relative error of lemma C.1's gradients in w and beta against autograd, with the matrix that A.2 prints and with the one of the proof."""
     rng, worst = numpy_rng(seed), {"printed": 0.0, "lemma": 0.0}
-    for matrix in worst:
-        for order in (2, 3):
-            pop = Population(AssociativeRecall(order, 2), order, order, 0.5, matrix)
-            for _ in range(draws):
-                theta = rng.normal(size=pop.size)
-                _, exact = enumerated(pop, theta)
-                beta = pop.split(theta)[1]
-                a, by_score = pop.attention(theta), pop._score_gradient(pop.weights(theta))
-                # (1 + gamma) 1{match} - <e, I~ R>, with I~ R taken from the matrix in use
-                read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
-                inner = (1 + pop.gamma) * pop.match - pop.gamma - read[:, :, None]
-                by_w = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
-                by_beta = 2 * beta * (by_score @ read)
-                for got, want in zip((by_w, by_beta), pop.split(exact), strict=True):
-                    worst[matrix] = max(worst[matrix], relative(got, want))
+    for matrix, order, _ in product(worst, (2, 3), range(draws)):
+        pop = Population(AssociativeRecall(order, 2), order, order, 0.5, matrix)
+        theta = rng.normal(size=pop.size)
+        beta = pop.split(theta)[1]
+        a, by_score = pop.attention(theta), pop._score_gradient(pop.weights(theta))
+        # (1 + gamma) 1{match} - <e, I~ R>, with I~ R taken from the matrix in use
+        read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
+        inner = (1 + pop.gamma) * pop.match - pop.gamma - read[:, :, None]
+        by_w = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
+        for got, want in zip((by_w, 2 * beta * (by_score @ read)), pop.split(enumerated(pop, theta)[1]), strict=True):
+            worst[matrix] = max(worst[matrix], relative(got, want))
     return {f"lemmaC1/{matrix}": error for matrix, error in worst.items()}
 
 

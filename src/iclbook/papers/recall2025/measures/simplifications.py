@@ -12,9 +12,8 @@ from torch import Tensor
 from ....draw import torch_rng
 from ....models import RecallTransformer
 from ....tasks import AssociativeRecall, Batch
-from ....training import Flow, gradient_flow
+from ....training import Flow, first_crossings, gradient_flow
 from ....training.computation import Computation
-from ....training.flow import first_crossings
 from ....training.landscape import Family
 from ..theory.closed_forms import jump_limit
 from ..theory.population import OwnQueries, Population
@@ -185,14 +184,12 @@ def normalised_difference(seed: int = 0) -> float:
 def without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
     """A0 alone lifted at the paper's size, order four and three heads: least ratio of successive jumps of the loss and of successive activations; the exponent
     in eps of the time at which the only head becomes active from ``beta_1 = eps``; and how far its other scores are apart then, over its own."""
-    run = variant("A0", order=ORDER)
-    models = [RecallTransformer(ORDER, R, HEADS, a0=False) for _ in epsilons]
-    flows = [
-        flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, to_activation=True)
-        for model, eps in zip(models, epsilons, strict=True)
-    ]
-    times = [flow.first() for flow in flows]
-    scores = flows[-1].states[-1, : models[-1].w.shape[1]]  # of the first head for the offsets 0, 1, ...
+    run, times = variant("A0", order=ORDER), []
+    for eps in epsilons:
+        model = RecallTransformer(ORDER, R, HEADS, a0=False)
+        flow = flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, to_activation=True)
+        times.append(flow.first())
+    scores = flow.states[-1, : model.w.shape[1]]  # of the first head for the offsets 0, 1, ...
     return {
         "full/A0/jumps": apart(run["jumps"]),
         "full/A0/active": apart(run["active"]),

@@ -13,9 +13,8 @@ from ....draw import numpy_rng
 from ....project import check_profile
 from ....statistics import Estimate, bootstrap_error, clustered_share_error
 from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
+from ....training import Flow, first_crossings, gradient_flow
 from ....training.computation import Computation
-from ....training.flow import first_crossings
 from ..theory.closed_forms import chained_times, jump_limit
 from ..theory.population import Population
 
@@ -198,11 +197,6 @@ class Grid:
     ratios: tuple[float, ...]
     runs: int
 
-    @property
-    def cells(self) -> list[tuple[float, float]]:
-        """Ratio and scale of each cell."""
-        return list(product(self.ratios, self.beta_scales))
-
 
 GRIDS = {
     "paper": Grid((0.01, 0.1, 0.3, 1.0), (0.0, 0.03, 0.1, 1.0, 10.0), 200),
@@ -219,7 +213,7 @@ def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
     pop, rng, grid = experiment(), numpy_rng(0), GRIDS[profile]
     size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
     starts, until = [], []
-    for ratio, scale in (grid.cells[cell] for cell in cells):
+    for ratio, scale in (list(product(grid.ratios, grid.beta_scales))[cell] for cell in cells):
         starts.append(pop.join(ratio * scale * shift, scale * size))
         until.append(np.full(grid.runs, 20 * jump_limit(ORDER, R) / min(scale, 1.0)))
     # orders of activation need no more: halving the tolerance changes no share by more than a pair or two
@@ -230,7 +224,8 @@ def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
 
 def census_computation(profile: str) -> Computation:
     """All cells of a profile's grid. Rounding moves a time by no more than a billionth, and by a millionth between two machines."""
-    group, count = check_profile(profile), len(GRIDS[profile].cells)
+    group, grid = check_profile(profile), GRIDS[profile]
+    count = len(grid.ratios) * len(grid.beta_scales)
     return Computation("recall2025", "census", activated, (group,), 0, count, 1e-6, (group,))
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from ....draw import numpy_rng
 from ....statistics import Estimate, bootstrap_error
 from ....tasks import AssociativeRecall
-from ....training import gradient_flow
-from ....training.flow import first_crossings
+from ....training import first_crossings, gradient_flow
 from ..theory.closed_forms import chained_times, jump_limit
 from ..theory.population import Population
 from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ MOMENTUM, BATCH = 0.9, 64
 #: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
 SCALES = (1.0, 0.3, 0.1, 0.03)
 RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
-#: Ranges of rates whose ratios differ by less than this are equally wide. Several settings reach the widest possible, 1750 / 800, exactly: which
+#: Ranges of rates whose ratios differ by less than this are equally wide, and the first of them is taken. Several settings reach the widest possible, 1750 / 800, exactly: which
 #: of them is largest in floating point is a matter of rounding.
 TIE = 1e-6
 
@@ -38,12 +38,6 @@ def matching_settings(pop: Population) -> list[Setting]:
     times = activations(pop, small(pop, betas), patience(pop, betas), rtol=1e-6, atol=1e-13)
     low, high = (times / SNAPSHOTS).max(1), (times[:, 1:] / SNAPSHOTS[:-1]).min(1)
     return [(*grid[i], low[i], high[i]) for i in np.flatnonzero(low < high)]
-
-
-def widest(fitting: Sequence[Setting]) -> Setting:
-    """The setting whose range of effective rates is widest (in ratio), the first of equals: by rule, not by eye."""
-    most = max(high / low for *_, low, high in fitting)
-    return next(setting for setting in fitting if setting[3] / setting[2] >= most * (1 - TIE))
 
 
 class Training(NamedTuple):
@@ -111,7 +105,8 @@ def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dic
     runs = {}
     for window, pop in readings.items():
         fitting = matching_settings(pop)
-        scale, ratio, low, high = widest(fitting)
+        most = max(high / low for *_, low, high in fitting)
+        scale, ratio, low, high = next(s for s in fitting if s[3] / s[2] >= most * (1 - TIE))  # by rule, not by eye
         middle = float(np.sqrt(low * high))
         prefix = "fig1" if window == "order" else f"fig1/{window}"
         rates = {"rate": middle, "rate_low": low, "rate_high": high}

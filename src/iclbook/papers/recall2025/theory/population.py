@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -47,8 +48,7 @@ class Population:
 
     def __post_init__(self) -> None:
         assert 1 <= self.n_heads <= self.window <= self.task.order, "heads <= window <= order"
-        assert self.matrix in ("printed", "lemma"), f"unknown matrix {self.matrix!r}: choose 'printed' or 'lemma'"
-        assert self.loss in ("dp", "ce"), f"unknown loss {self.loss!r}: choose 'dp' or 'ce'"
+        assert (self.matrix, self.loss) in product(("printed", "lemma"), ("dp", "ce")), self
 
     @property
     def kappa(self) -> float:
