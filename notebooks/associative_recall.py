@@ -32,21 +32,20 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.papers.recall2025 import results
-from iclbook.papers.recall2025.figures import first_jump as draw_jump
-from iclbook.papers.recall2025.figures import stages as draw
-from iclbook.papers.recall2025.measures import (
+from iclbook.papers.recall2025 import (
     construction,
     end_to_end,
+    figures_1_4,
     lemmas,
+    results,
     simplifications,
     stages,
     subsequent_jumps,
     theorem_3_1,
 )
-from iclbook.papers.recall2025.runs import figures_1_4
-from iclbook.papers.recall2025.theory.closed_forms import chained_times
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import first_jump_figures as draw_jump
+from iclbook.papers.recall2025 import stage_figures as draw
+from iclbook.papers.recall2025.theory import Population, chained_times
 from iclbook.sliders import show_model
 from iclbook.tasks import AssociativeRecall
 

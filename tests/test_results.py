@@ -15,7 +15,7 @@ import torch
 
 from iclbook import papers, store
 from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
-from iclbook.papers.crossing.measures import waits as crossing_waits
+from iclbook.papers.crossing import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.computation import Computation, deviation

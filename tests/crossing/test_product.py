@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iclbook.papers.crossing import waits_in_page as product
-from iclbook.papers.crossing.measures.waits import degrees
+from iclbook.papers.crossing.waits import degrees
 from iclbook.training import gradient_flow
 
 GOAL = 1 - np.sqrt(product.LEFT)

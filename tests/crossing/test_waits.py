@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.crossing.measures import waits
-from iclbook.papers.crossing.measures.models import (
+from iclbook.papers.crossing import waits
+from iclbook.papers.crossing.models import (
     CATEGORIES,
     MODELS,
     REGRESSION,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import simplifications as lifted
-from iclbook.papers.recall2025.measures import stages
+from iclbook.papers.recall2025 import simplifications as lifted
+from iclbook.papers.recall2025 import stages
 
 
 def test_what_never_happens_is_kept_as_no_number_and_comes_last(monkeypatch):

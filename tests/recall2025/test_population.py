@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import lemmas
-from iclbook.papers.recall2025.measures.simplifications import every_query, exact_loss
-from iclbook.papers.recall2025.theory.population import OwnQueries, Population
+from iclbook.papers.recall2025 import lemmas
+from iclbook.papers.recall2025.simplifications import every_query, exact_loss
+from iclbook.papers.recall2025.theory import OwnQueries, Population
 from iclbook.tasks import AssociativeRecall
 
 # -- task ---------------------------------------------------------------------------------------------------------------

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import simplifications, stages
-from iclbook.papers.recall2025.runs import figures_1_4
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import figures_1_4, simplifications, stages
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow
 

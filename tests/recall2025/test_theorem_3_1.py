@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import subsequent_jumps, theorem_3_1
-from iclbook.papers.recall2025.theory import closed_forms as theory
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import subsequent_jumps, theorem_3_1, theory
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow, gradient_flow
 

@@ -15,12 +15,11 @@ from ...drawing import style
 from ...models.kernels import KERNELS
 from ...statistics import interval
 from ..nagy2026.ladder_figures import in_words
-from .measures.descent import OTHERWISE, placements
-from .measures.descent_ladder import Ladder
-from .measures.heads_as_steps import Pairs
-from .measures.rates import Race
-from .measures.waits import SIZES as WAIT_SIZES
-from .measures.waits import Leads
+from .descent import OTHERWISE, placements
+from .descent_ladder import Ladder
+from .heads_as_steps import Pairs
+from .rates import Race
+from .waits import SIZES as WAIT_SIZES
 
 Array = np.ndarray
 NAMES = {
@@ -49,9 +48,7 @@ DEGREE_LOOKS = {
 
 def waits(found: Mapping[str, Array]) -> Figure:
     """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, then those of degree 2 on a linear axis.
-
-    Dotted: the predicted growth, through the smallest size.
-    """
+    Dotted: the predicted growth, through the smallest size."""
     fig, (every, logarithms) = style.figure(2, aspect=0.95)
     drawn = dict.fromkeys(DEGREE_LOOKS, 0)
     for name, sizes_of in WAIT_SIZES.items():
@@ -78,13 +75,13 @@ def waits(found: Mapping[str, Array]) -> Figure:
     return fig
 
 
-def leads(found: Mapping[str, Leads]) -> Figure:
+def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
     """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
     fig, ax = style.figure(aspect=0.55)
     for row, of in enumerate(found.values()):
         for values, label, marker, colour, shift in (
-            (of.equal, "equal rates", "o", style.PALETTE[0], -0.17),
-            (of.quicker, "queries and keys ten times faster", "s", style.PALETTE[3], 0.17),
+            (of["equal"], "equal rates", "o", style.PALETTE[0], -0.17),
+            (of["quicker"], "queries and keys ten times faster", "s", style.PALETTE[3], 0.17),
         ):
             ax.plot(np.exp(values), np.full(len(values), row + shift), "|", color=colour, ms=9, alpha=0.12)
             mark = {"ms": 8, "mec": style.GROUND, "color": colour, "label": None if row else label}
@@ -166,7 +163,11 @@ ACROSS = ("heads", "chain", "known")
 
 
 def law_on(
-    law: str, model: str, waits: Mapping[str, Array], leads: Mapping[str, Leads], races: Mapping[str, Race]
+    law: str,
+    model: str,
+    waits: Mapping[str, Array],
+    leads: Mapping[str, Mapping[str, Array]],
+    races: Mapping[str, Race],
 ) -> Figure:
     """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved by quicker matrices; every draw or seed
     is shown."""
@@ -174,7 +175,7 @@ def law_on(
     if law == "wait":
         _wait(ax, model, waits[model])
     elif law == "lead":
-        rows = {"equal rates": leads[model].equal, "queries and keys\nten times faster": leads[model].quicker}
+        rows = {"equal rates": leads[model]["equal"], "queries and keys\nten times faster": leads[model]["quicker"]}
         _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
         _sides(ax, "attention first", "values first")
     else:

@@ -9,14 +9,13 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ....draw import numpy_rng
-from ....project import check_profile
-from ....statistics import Estimate, bootstrap_error, clustered_share_error
-from ....tasks import AssociativeRecall
-from ....training import Flow, first_crossings, gradient_flow
-from ....training.computation import Computation
-from ..theory.closed_forms import chained_times, jump_limit
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...project import check_profile
+from ...statistics import Estimate, bootstrap_error, clustered_share_error
+from ...tasks import AssociativeRecall
+from ...training import Flow, first_crossings, gradient_flow
+from ...training.computation import Computation
+from .theory import Population, chained_times, jump_limit
 
 Array = np.ndarray
 Values = dict[str, object]
@@ -156,10 +155,8 @@ def orders_follow(pop: Population, scale: float = 0.02) -> int:
 
 
 def losses_agree(runs: int, scale: float = 0.1) -> Values:
-    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both.
-
-    The pairs of a run are not independent: the standard error is over runs.
-    """
+    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both. The pairs of a run are
+    not independent: the standard error is over runs."""
     rng, both = numpy_rng(0), [experiment(loss) for loss in ("dp", "ce")]
     betas = scale * np.abs(rng.normal(size=(runs, HEADS)))
     starts = both[0].join(scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
@@ -247,10 +244,8 @@ def shares(grid: Grid, times: Array) -> dict[str, Array]:
 
 
 def order_values(found: dict[str, Array], grid: Grid) -> Values:
-    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs; the ratio 1 scales beta and w together.
-
-    All cells of a run use the same normals, so the range over the scales is bootstrapped over runs.
-    """
+    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs; the ratio 1 scales beta and w together. All cells of a
+    run use the same normals, so the range over the scales is bootstrapped over runs."""
 
     def at(ratio: float) -> Estimate:
         i = grid.ratios.index(ratio)

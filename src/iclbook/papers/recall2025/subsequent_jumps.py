@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....draw import numpy_rng
-from ....statistics import Estimate, bootstrap_error
-from ....tasks import AssociativeRecall
-from ....training import first_crossings, gradient_flow
-from ..theory.closed_forms import chained_times, jump_limit
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...statistics import Estimate, bootstrap_error
+from ...tasks import AssociativeRecall
+from ...training import first_crossings, gradient_flow
 from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small
 from .theorem_3_1 import start
+from .theory import Population, chained_times, jump_limit
 
 Array = np.ndarray
 CASES = ((3, 1), (4, 1), (4, 2))  # order, heads learned before

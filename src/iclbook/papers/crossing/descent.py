@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....draw import numpy_rng
-from ....statistics import Estimate, bootstrap_error
-from ...nagy2026.probe_statistics import Alignment, alignments
+from ...draw import numpy_rng
+from ...statistics import Estimate, bootstrap_error
+from ..nagy2026.probe_statistics import Alignment, alignments
 from .models import FIRST
 
 Array = np.ndarray

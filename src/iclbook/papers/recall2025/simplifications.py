@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ....draw import torch_rng
-from ....models import RecallTransformer
-from ....tasks import AssociativeRecall, Batch
-from ....training import Flow, first_crossings, gradient_flow
-from ....training.computation import Computation
-from ....training.landscape import Family
-from ..theory.closed_forms import jump_limit
-from ..theory.population import OwnQueries, Population
+from ...draw import torch_rng
+from ...models import RecallTransformer
+from ...tasks import AssociativeRecall, Batch
+from ...training import Flow, first_crossings, gradient_flow
+from ...training.computation import Computation
+from ...training.landscape import Family
 from .stages import ACTIVE, HEADS, ORDER, RANKS, R, Values, first_passage, middles, ordered, patience, small
+from .theory import OwnQueries, Population, jump_limit
 
 Array = np.ndarray
 Run = dict[str, Array]

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ....draw import numpy_rng
-from ....models import RecallTransformer
-from ....tasks import AssociativeRecall
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...models import RecallTransformer
+from ...tasks import AssociativeRecall
 from .stages import Values
+from .theory import Population
 
 Array = np.ndarray
 #: What the construction of Section 2.2 lifts; its second layer has the shape of the solution.

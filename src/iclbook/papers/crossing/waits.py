@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ....draw import numpy_rng
-from ....errors import UserError
-from ....statistics import Estimate, standard_error
-from ....store import Results
-from ....tasks import Batch
-from ....training.flow import Flow, gradient_flow
-from ....training.landscape import Landscape
-from ...recall2025.measures.stages import first_passage
+from ...draw import numpy_rng
+from ...errors import UserError
+from ...statistics import Estimate, standard_error
+from ...store import Results
+from ...tasks import Batch
+from ...training.flow import Flow, gradient_flow
+from ...training.landscape import Landscape
+from ..recall2025.stages import first_passage
 from .models import FIRST, MODELS, REGRESSION, heads_and_slope, softmax_heads
 
 Array = np.ndarray
@@ -44,11 +43,7 @@ class Resting(UserError):
 
 
 def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], between: bool = False) -> Flow:
-    """Gradient flow from ``start`` until ``event(theta)`` passes zero; ``between``: to be resampled.
-
-    Raises:
-        Resting: it never does.
-    """
+    """Gradient flow from ``start`` until ``event(theta)`` passes zero, :class:`Resting` if it never does; ``between``: to be resampled."""
     taken = count(1)
 
     def gradient(theta: Array) -> Array:
@@ -239,32 +234,25 @@ def leads(model: str, draws: Sequence[int]) -> dict[str, Array]:
     return {rates: np.array(each) for rates, each in found.items()}
 
 
-class Leads(NamedTuple):
-    """Of one model: leads ``(draws,)`` with equal rates and with quicker routing, and how many draws were passed over, from which the model came to rest
-    before it had taken the way."""
-
-    equal: Array
-    quicker: Array
-    passed_over: int
-
-
-def kept_leads(followed: Results) -> dict[str, Leads]:
-    """Leads of each model on the draws from which it can take that way at both rates."""
+def kept_leads(followed: Results) -> dict[str, dict[str, Array]]:
+    """Leads ``equal`` and ``quicker`` ``(draws,)`` of each model on the draws from which it can take that way at both rates."""
     found = {}
     for name in LEAD_SIZES:
-        both = np.stack([followed[f"{name}/equal"], followed[f"{name}/quicker"]])
-        went = np.isfinite(both).all(0)
-        found[name] = Leads(*both[:, went], int((~went).sum()))
+        both = followed.group(name)
+        went = np.isfinite(both["equal"] + both["quicker"])
+        found[name] = {rates: of[went] for rates, of in both.items()}
     return found
 
 
-def timing_values(found: Mapping[str, Leads]) -> dict[str, object]:
-    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward."""
-    values: dict[str, object] = {"timing/passed_over": sum(of.passed_over for of in found.values())}
+def timing_values(found: Mapping[str, Mapping[str, Array]], draws: int) -> dict[str, object]:
+    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward;
+    and of how many draws in all the models came to rest before they had taken the way."""
+    values: dict[str, object] = {"timing/draws": draws}
+    values["timing/passed_over"] = sum(draws - len(of["equal"]) for of in found.values())
     for name, of in found.items():
-        values[f"timing/{name}"] = Estimate.mean(of.equal)
-        values[f"timing/{name}_quicker"] = Estimate.mean(of.quicker)
-        values[f"timing/{name}_gain"] = Estimate.mean(of.equal - of.quicker)
+        values[f"timing/{name}"] = Estimate.mean(of["equal"])
+        values[f"timing/{name}_quicker"] = Estimate.mean(of["quicker"])
+        values[f"timing/{name}_gain"] = Estimate.mean(of["equal"] - of["quicker"])
     return values
 
 

@@ -10,18 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .... import random
-from ....models import RecallTransformer
-from ....project import check_profile
-from ....statistics import Estimate
-from ....store import Results
-from ....tasks import AssociativeRecall, Batch
-from ....training import Run, gradient_flow
-from ....training.groups import Momentum
-from ....training.history import KEPT
-from ....training.study import Group, Study
-from ..theory.population import Population
+from ... import random
+from ...models import RecallTransformer
+from ...project import check_profile
+from ...statistics import Estimate
+from ...store import Results
+from ...tasks import AssociativeRecall, Batch
+from ...training import Run, gradient_flow
+from ...training.groups import Momentum
+from ...training.history import KEPT
+from ...training.study import Group, Study
 from .stages import Values, first_passage, middles, patience, small
+from .theory import Population
 
 Array = np.ndarray
 Arrays = dict[str, Array]

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ....draw import numpy_rng
-from ....statistics import Estimate, widened_error
-from ...nagy2026 import prompts
-from ...nagy2026.ladder import Get, Model, by_size, controls, mixed
-from ...nagy2026.probe_statistics import alignments
+from ...draw import numpy_rng
+from ...statistics import Estimate, widened_error
+from ..nagy2026 import prompts
+from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
+from ..nagy2026.probe_statistics import alignments
 from . import descent
 from .descent import Prompts, Stack, scores
 from .models import FIRST

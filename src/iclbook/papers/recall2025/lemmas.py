@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ....draw import numpy_rng, torch_rng
-from ....models import RecallTransformer
-from ....tasks import AssociativeRecall
-from ..theory.closed_forms import mean_delta, score_weight
-from ..theory.population import Population
+from ...draw import numpy_rng, torch_rng
+from ...models import RecallTransformer
+from ...tasks import AssociativeRecall
 from .construction import enumerated, relative
 from .stages import Values
+from .theory import Population, mean_delta, score_weight
 
 Array = np.ndarray
 

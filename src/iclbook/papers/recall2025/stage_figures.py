@@ -8,16 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ....drawing import style
-from ....sliders import PageModel, Slider, show
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ....training.history import KEPT
-from ..measures.end_to_end import attention_by_offset, task_of
-from ..measures.stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
-from ..runs.figures_1_4 import Training
-from ..theory.closed_forms import jump_limit
-from ..theory.population import Population
+from ...drawing import style
+from ...sliders import PageModel, Slider, show
+from ...tasks import AssociativeRecall
+from ...training import Flow, gradient_flow
+from ...training.history import KEPT
+from .end_to_end import attention_by_offset, task_of
+from .figures_1_4 import Training
+from .stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
+from .theory import Population, jump_limit
 
 HEAD = style.PALETTE[:4]
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (4, 1.5, 1, 1.5)))

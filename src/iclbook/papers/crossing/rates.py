@@ -11,23 +11,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .... import random
-from ....draw import numpy_rng, torch_rng
-from ....models import Attention
-from ....models.attention import ACTIVATIONS
-from ....models.deep_attention import DeepAttention
-from ....models.single_head import SingleHead
-from ....models.trained_tf import TrainedStep
-from ....project import check_profile
-from ....statistics import Estimate, widened_error
-from ....store import Results
-from ....tasks import Batch
-from ....tasks.categorical import Anchors
-from ....training import FullBatch, Run, Sgd
-from ....training.groups import Circuits, cross_entropy, squared_error
-from ....training.study import Group, Study
-from ...agarwal2025 import closed_forms
-from ...recall2025.measures.stages import first_passage
+from ... import random
+from ...draw import numpy_rng, torch_rng
+from ...models import Attention
+from ...models.attention import ACTIVATIONS
+from ...models.deep_attention import DeepAttention
+from ...models.single_head import SingleHead
+from ...models.trained_tf import TrainedStep
+from ...project import check_profile
+from ...statistics import Estimate, widened_error
+from ...store import Results
+from ...tasks import Batch
+from ...tasks.categorical import Anchors
+from ...training import FullBatch, Run, Sgd
+from ...training.groups import Circuits, cross_entropy, squared_error
+from ...training.study import Group, Study
+from ..agarwal2025 import closed_forms
+from ..recall2025.stages import first_passage
 from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, next_symbol, prompts, read_out, sequence
 
 Array = np.ndarray
@@ -217,10 +217,8 @@ def rate_values(found: Mapping[str, Race]) -> dict[str, object]:
 
 
 def deviation(activation: str, seed: int) -> float:
-    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)`` from autograd, as a share of the largest gradient, on a random head with this activation.
-
-    Compatibility ``b = u . v`` is taken from the values and from the gradient ``u`` in what attention puts out.
-    """
+    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)`` from autograd, as a share of the largest gradient, on a random head with this activation;
+    ``b = u . v`` of the values and of the gradient ``u`` in what attention puts out."""
     model = Attention(2, 2, activation=activation).double()
     model.initialise(torch_rng(seed))
     batch = prompts(REGRESSION, seed)

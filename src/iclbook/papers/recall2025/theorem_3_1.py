@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ..theory import closed_forms
-from ..theory.population import Population
+from ...tasks import AssociativeRecall
+from ...training import Flow, gradient_flow
+from . import theory
 from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan
+from .theory import Population
 
 Array = np.ndarray
 ORDERS = (2, 3, 4, 5)
@@ -41,7 +41,7 @@ def run(
     """The first jump from I_1 on a task of this order, with as many heads as offsets, for ``periods`` times the predicted jump time."""
     width = order if window is None else window
     pop = Population(AssociativeRecall(order, R), width, width, gamma, loss=loss)
-    until = periods * closed_forms.jump_limit(order, R, pop.kappa) / eps
+    until = periods * theory.jump_limit(order, R, pop.kappa) / eps
     if loss == "ce":  # the gradient is larger by 1/p, and p starts near 1/|R|
         until *= 4 / (1 + pop.task.n_permutations / R)
     return pop, gradient_flow(pop.gradient, start(pop, eps), until)
@@ -91,7 +91,7 @@ def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Value
 def solved_ode(pop: Population, eps: float, until: float, printed: bool, **options):
     """Theorem 3.1 c's ODE of ``(alpha, beta)`` from ``(0, eps)``, with Xi as printed or with half of it, as scipy solves it."""
     k, responses = pop.task.order, pop.task.n_responses
-    velocity = lambda _, y: closed_forms.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
+    velocity = lambda _, y: theory.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
     return solve_ivp(velocity, (0, until), [0.0, eps], "DOP853", rtol=1e-11, atol=1e-14, **options)
 
 
@@ -107,7 +107,7 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
             pop, flow = run(k, gamma=0.3, loss=loss, window=k - 1 if short else None)
             alpha, beta = alpha_beta(pop, flow.states)
             part = of_beta * beta**2 / 4
-            total = closed_forms.potential(alpha, k + f_of, sign) + part
+            total = theory.potential(alpha, k + f_of, sign) + part
             found.append(np.abs(total - total[0]).max() / np.abs(part).max())
         return found
 
@@ -134,10 +134,10 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
         alpha, beta = alpha_beta(pop, flow.states)
         s = np.expm1(alpha)
         i = np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps))))
-        predicted = closed_forms.local_coefficient(order)
+        predicted = theory.local_coefficient(order)
         root = math.sqrt(predicted)
         angle = np.arctan(root * np.geomspace(0.1, 100, 61))  # where the tangent is 0.1 to 100 times eps
-        times = 2 / math.pi * angle * closed_forms.jump_limit(order, R) / eps
+        times = 2 / math.pi * angle * theory.jump_limit(order, R) / eps
         states = gradient_flow(pop.gradient, start(pop, eps), times[-1], times).states
         alpha = alpha_beta(pop, states)[0]
         course = np.expm1(alpha) * root / eps
@@ -154,12 +154,12 @@ def looking_away(eps: float = 0.01, order: int = 4) -> Values:
     """Largest of all beta at the end over the start, ``beta_1 = eps``, where the first head begins by looking away from its offset (``away``) or to it
     (``towards``), with ``f(alpha_1)`` twice ``eps^2 / 4``, followed for 40 times the jump's time at even attention."""
     pop = experiment(order=order, n_heads=order)
-    lean = 2 * eps / math.sqrt(2 * closed_forms.local_coefficient(order))  # f = c alpha^2 / 4 near 0
+    lean = 2 * eps / math.sqrt(2 * theory.local_coefficient(order))  # f = c alpha^2 / 4 near 0
     values: Values = {}
     for name, alpha in (("away", -lean), ("towards", lean)):
         theta = start(pop, eps)
         theta[0] = alpha
-        end = gradient_flow(pop.gradient, theta, 40 * closed_forms.jump_limit(order, R) / eps).states[-1]
+        end = gradient_flow(pop.gradient, theta, 40 * theory.jump_limit(order, R) / eps).states[-1]
         values[f"looking/{name}"] = np.abs(pop.split(end)[1]).max() / eps
     return values
 
@@ -171,14 +171,14 @@ def jump_time(pop: Population, eps: float) -> float:
 
 def _reached(pop: Population, eps: float, event: Callable[[Array], float], periods: float = 2.0) -> float:
     """Time of an event on the flow from I_1, which comes within that many times the predicted jump time."""
-    until = periods * closed_forms.jump_limit(pop.task.order, pop.task.n_responses, pop.kappa) / eps
+    until = periods * theory.jump_limit(pop.task.order, pop.task.n_responses, pop.kappa) / eps
     return gradient_flow(pop.gradient, start(pop, eps), until, events=[event], stop_at=0).first()
 
 
 def time_scale(epsilons: tuple[float, ...]) -> dict[str, Array]:
     """Jump times ``(orders, epsilons)`` at gamma = 0, |R| = 4, and the limit of eps T in closed form ``(orders,)``."""
     times = [[jump_time(experiment(order=k, n_heads=k), eps) for eps in epsilons] for k in ORDERS]
-    limits = [closed_forms.jump_limit(k, R) for k in ORDERS]
+    limits = [theory.jump_limit(k, R) for k in ORDERS]
     return {"times": np.array(times), "limit": np.array(limits), "eps": np.array(epsilons)}
 
 
@@ -191,15 +191,15 @@ def window_times(epsilons: tuple[float, ...]) -> Array:
 def late_growth(pop: Population) -> dict[str, Array | float]:
     """The corrected ODE in log time up to ``10^300``: alpha, beta and ``s = e^alpha - 1`` against log T, the slope of s at the end, and ``1/lambda``."""
     k, eps = pop.task.order, 0.1
-    begin = np.log(closed_forms.jump_limit(k, pop.task.n_responses, pop.kappa) / eps * 1.5)
+    begin = np.log(theory.jump_limit(k, pop.task.n_responses, pop.kappa) / eps * 1.5)
     flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
     first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
     taus = np.linspace(begin, 300 * np.log(10), 400)
     span = (begin, taus[-1])
-    velocity = lambda tau, y: np.exp(tau) * closed_forms.ode(y, k, pop.task.n_responses, pop.kappa, False)  # noqa: E731
+    velocity = lambda tau, y: np.exp(tau) * theory.ode(y, k, pop.task.n_responses, pop.kappa, False)  # noqa: E731
     alpha, beta = solve_ivp(velocity, span, first, "LSODA", taus, rtol=1e-8, atol=1e-10).y
     s = np.expm1(alpha)
-    slope, predicted = (s[-1] - s[-40]) / (taus[-1] - taus[-40]), 1 / closed_forms.late_rate(k, pop.kappa)
+    slope, predicted = (s[-1] - s[-40]) / (taus[-1] - taus[-40]), 1 / theory.late_rate(k, pop.kappa)
     return {"log_time": taus, "alpha": alpha, "beta": beta, "s": s, "slope": slope, "predicted": predicted}
 
 
@@ -225,7 +225,7 @@ def time_scale_values(scan: dict, window: Array, late: dict, eps: float = 1e-4) 
     limits, slopes = [], []
     for n_responses, gamma, order in OTHERS:
         pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
-        limits.append(jump_time(pop, eps) * eps / closed_forms.jump_limit(order, n_responses, pop.kappa))
+        limits.append(jump_time(pop, eps) * eps / theory.jump_limit(order, n_responses, pop.kappa))
         other = late_growth(pop)
         slopes.append(other["slope"] / other["predicted"])
     log_eps, half = np.log(scan["eps"]), len(late["s"]) // 2

@@ -11,20 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .... import random
-from ....draw import numpy_rng
-from ....models import Attention, ReducedAttention
-from ....models.functional_gd import FunctionalGD
-from ....models.kernels import embedded
-from ....models.single_head import SingleHead
-from ....models.spectral_attention import SpectralAttention
-from ....models.trained_tf import TrainedStep
-from ....tasks import AssociativeRecall, Batch, LinearRegression, MultiTaskRegression
-from ....tasks.categorical import Anchors
-from ....tasks.sticky_chain import StickyChain
-from ....training.groups import cross_entropy, squared_error
-from ....training.landscape import Family, Landscape
-from ...recall2025.theory.population import Population
+from ... import random
+from ...draw import numpy_rng
+from ...models import Attention, ReducedAttention
+from ...models.functional_gd import FunctionalGD
+from ...models.kernels import embedded
+from ...models.single_head import SingleHead
+from ...models.spectral_attention import SpectralAttention
+from ...models.trained_tf import TrainedStep
+from ...tasks import AssociativeRecall, Batch, LinearRegression, MultiTaskRegression
+from ...tasks.categorical import Anchors
+from ...tasks.sticky_chain import StickyChain
+from ...training.groups import cross_entropy, squared_error
+from ...training.landscape import Family, Landscape
+from ..recall2025.theory import Population
 
 Array = np.ndarray
 

@@ -15,19 +15,19 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from ....models import Attention, attend
-from ....models.kernels import KERNELS, kernel_values, relate
-from ....models.spectral_attention import SpectralAttention
-from ....project import check_profile
-from ....statistics import Estimate, standard_error, widened_error
-from ....store import Results
-from ....tasks import Batch, LinearRegression
-from ....tasks.linear_regression import AffineRegression
-from ....tasks.spectral_regression import SpectralRegression
-from ....training import Run, Sgd
-from ....training.groups import Circuits
-from ....training.study import Group, Study
-from ...he2025.circuits import mean_of, settled, zero_sum
+from ...models import Attention, attend
+from ...models.kernels import KERNELS, kernel_values, relate
+from ...models.spectral_attention import SpectralAttention
+from ...project import check_profile
+from ...statistics import Estimate, standard_error, widened_error
+from ...store import Results
+from ...tasks import Batch, LinearRegression
+from ...tasks.linear_regression import AffineRegression
+from ...tasks.spectral_regression import SpectralRegression
+from ...training import Run, Sgd
+from ...training.groups import Circuits
+from ...training.study import Group, Study
+from ..he2025.circuits import mean_of, settled, zero_sum
 from .models import prompts
 
 Array = np.ndarray

@@ -8,15 +8,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ....drawing import style
-from ....sliders import Slider, show
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ..measures.stages import R
-from ..measures.theorem_3_1 import ORDERS, alpha_beta, run, solved_ode, start
-from ..theory.closed_forms import jump_limit, potential
-from ..theory.population import Population
-from .stages import DASHES, DOTS, HEAD
+from ...drawing import style
+from ...sliders import Slider, show
+from ...tasks import AssociativeRecall
+from ...training import Flow, gradient_flow
+from .stage_figures import DASHES, DOTS, HEAD
+from .stages import R
+from .theorem_3_1 import ORDERS, alpha_beta, run, solved_ode, start
+from .theory import Population, jump_limit, potential
 
 #: How what the paper prints is drawn.
 PRINTED = {"color": style.COLOURS["paper"], "ls": (0, (5, 3))}

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ....draw import numpy_rng
-from ....statistics import Estimate
-from ..measures.stages import ACTIVE, HEADS, SNAPSHOTS, Values, activations, first_passage, middles, patience, small
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...statistics import Estimate
+from .stages import ACTIVE, HEADS, SNAPSHOTS, Values, activations, first_passage, middles, patience, small
+from .theory import Population
 
 Array = np.ndarray
 MOMENTUM, BATCH = 0.9, 64
@@ -96,11 +96,8 @@ def together_share(pop: Population, training: Training) -> Estimate:
 
 
 def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
-    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4).
-
-    Returns:
-        what is recorded, and the trainings by figure and reading.
-    """
+    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4): what is
+    recorded, and the trainings by figure and reading."""
     values: Values = {"fig1/seeds": seeds, "fig1/tried": len(SCALES) * len(RATIOS)}
     runs = {}
     for window, pop in readings.items():
