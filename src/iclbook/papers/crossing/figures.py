@@ -22,20 +22,7 @@ from .rates import Race
 from .waits import SIZES as WAIT_SIZES
 
 Array = np.ndarray
-NAMES = {
-    "recall": "associative recall",
-    "reduced": "reduced heads",
-    "heads": "two heads",
-    "linear": "linear attention",
-    "tasks": "multi-task",
-    "layer": "layer with embedding",
-    "chain": "sticky chain",
-    "descent": "GD block",
-    "known": "Trained TF, embeddings held",
-    "trained": "Trained TF",
-    "deep": "three layers",
-    "few": "two heads, plain prompts",
-}
+NAMES = {name: sizes.name for name, sizes in WAIT_SIZES.items()} | {"deep": "three layers"}
 
 #: p -> its colour, and how waits grow.
 DEGREE_LOOKS = {

@@ -82,11 +82,12 @@ def waits(landscape: Landscape, scales: Sequence[float], seeds: Sequence[int]) -
 
 @dataclass(frozen=True)
 class Sizes:
-    """Initial sizes of a model, the largest and by what they fall; and p, how many factors must grow together."""
+    """Initial sizes of a model, the largest and by what they fall; p, how many factors must grow together; and its name on a page."""
 
     scale: float
     factor: float
     p: int
+    name: str
 
     def scales(self) -> list[float]:
         """Four sizes: two degrees, so that what still moves is seen."""
@@ -95,17 +96,17 @@ class Sizes:
 
 #: At what sizes each model waits.
 SIZES = {
-    "reduced": Sizes(0.01, 10, 2),
-    "heads": Sizes(0.1, 4, 4),
-    "linear": Sizes(0.1, 4, 4),
-    "tasks": Sizes(0.1, 4, 4),
-    "layer": Sizes(0.25, 1.6, 8),
-    "recall": Sizes(0.1, 4, 3),
-    "chain": Sizes(0.02, 10, 2),
-    "descent": Sizes(0.02, 10, 2),
-    "known": Sizes(0.02, 10, 2),
-    "trained": Sizes(0.05, 4, 4),
-    "few": Sizes(0.02, 4, 2),
+    "reduced": Sizes(0.01, 10, 2, "reduced heads"),
+    "heads": Sizes(0.1, 4, 4, "two heads"),
+    "linear": Sizes(0.1, 4, 4, "linear attention"),
+    "tasks": Sizes(0.1, 4, 4, "multi-task"),
+    "layer": Sizes(0.25, 1.6, 8, "layer with embedding"),
+    "recall": Sizes(0.1, 4, 3, "associative recall"),
+    "chain": Sizes(0.02, 10, 2, "sticky chain"),
+    "descent": Sizes(0.02, 10, 2, "GD block"),
+    "known": Sizes(0.02, 10, 2, "Trained TF, embeddings held"),
+    "trained": Sizes(0.05, 4, 4, "Trained TF"),
+    "few": Sizes(0.02, 4, 2, "two heads, plain prompts"),
 }
 
 

@@ -39,10 +39,7 @@ def enumerated(pop: Population, theta: Array) -> tuple[float, Array]:
     """Loss and autograd gradient of the transformer that reads the tokens, averaged over every query and every map."""
     task = pop.task
     model = RecallTransformer(task.order, task.n_responses, pop.n_heads, pop.gamma, pop.matrix)
-    w, beta = pop.split(theta)
-    with torch.no_grad():
-        model.w.copy_(torch.tensor(w))
-        model.beta.copy_(torch.tensor(beta))
+    torch.nn.utils.vector_to_parameters(torch.tensor(theta), model.parameters())
     queries, maps = task.enumerate()
     right = torch.tensor(task.order + maps[np.arange(len(queries)), queries])
     p = model(torch.tensor(task.sequences(queries, maps))).gather(1, right[:, None])[:, 0]

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor, nn
 
 from ... import random
@@ -140,9 +141,8 @@ def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
 def attention_by_offset(w: Array) -> Array:
     """Attention ``(..., K, K)`` of the heads, one for each symbol, to the offsets 1 to K, from their scores ``(..., K, width)``. Scores begin with offset 1
     where a head sees a window of K, otherwise with the token itself."""
-    e, order = np.exp(w - w.max(-1, keepdims=True)), w.shape[-2]
-    first = int(w.shape[-1] > order)
-    return (e / e.sum(-1, keepdims=True))[..., first : first + order]
+    order, first = w.shape[-2], int(w.shape[-1] > w.shape[-2])
+    return softmax(w, -1)[..., first : first + order]
 
 
 def offsets_found(w: Array) -> Array:

@@ -44,8 +44,7 @@ def every_query(model: RecallTransformer) -> Tensor:
 
 def load(model: RecallTransformer, theta: Array) -> None:
     """Put the parameters ``(w, beta)`` of a flow into the model."""
-    with torch.no_grad():
-        torch.nn.utils.vector_to_parameters(torch.tensor(theta), [model.w, model.beta])
+    torch.nn.utils.vector_to_parameters(torch.tensor(theta), [model.w, model.beta])
 
 
 def flow_of(model: RecallTransformer, betas: Sequence[float], until: float, to_activation: bool = False) -> Flow:

@@ -21,9 +21,8 @@ FALLING = np.array([1.0, 1 / 4, 1 / 16])
 def initialisation(pop: Population, learned: int, beta: float, w: float, eps: float) -> Array:
     """``I_h`` with h - 1 = ``learned``: these heads at ``w = w e_i`` and ``beta``, the next at ``eps``, the others at zero."""
     heads, betas = np.zeros((pop.n_heads, pop.window)), np.zeros(pop.n_heads)
-    for h in range(learned):
-        heads[h, h], betas[h] = w, beta
-    betas[learned] = eps
+    heads[:learned] = w * np.eye(learned, pop.window)
+    betas[:learned], betas[learned] = beta, eps
     return pop.join(heads, betas)
 
 

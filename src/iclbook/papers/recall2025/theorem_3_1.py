@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from ...tasks import AssociativeRecall
 from ...training import Flow, gradient_flow
 from . import theory
-from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan
+from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan, small
 from .theory import Population
 
 Array = np.ndarray
@@ -23,9 +23,7 @@ OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
 
 def start(pop: Population, eps: float) -> Array:
     """The initialisation I_1: ``beta_1 = eps``, everything else zero."""
-    theta = np.zeros(pop.size)
-    theta[pop.n_heads * pop.window] = eps
-    return theta
+    return small(pop, eps * np.eye(pop.n_heads)[0])
 
 
 def alpha_beta(pop: Population, states: Array) -> tuple[Array, Array]:
@@ -61,14 +59,9 @@ def direction(orders: tuple[int, ...] = ORDERS) -> Values:
         signs = (velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all()
         deltas = [np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max() for n in (order, order - 1)]
         found.append((spread, others, signs, *deltas))
-    spread, others, signs, delta, wrong = zip(*found, strict=True)
-    return {
-        "thm3.1/spread": max(spread),
-        "thm3.1/others": max(others),
-        "thm3.1/signs": all(signs),
-        "thm3.1/delta": max(delta),
-        "thm3.1/delta_wrong": min(wrong),
-    }
+    worst = {"spread": max, "others": max, "signs": all, "delta": max, "delta_wrong": min}
+    each = zip(worst.items(), zip(*found, strict=True), strict=True)
+    return {f"thm3.1/{name}": of(values) for (name, of), values in each}
 
 
 def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Values:

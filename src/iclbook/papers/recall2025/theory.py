@@ -78,8 +78,7 @@ class Population:
 
     def attention(self, theta: Array) -> Array:
         """First-layer attention ``(..., K, W)``."""
-        a = self._attention(self._parts(_columns(theta))[0])
-        return _rows(a.reshape(-1, *a.shape[2:]), theta).reshape(*theta.shape[:-1], *a.shape[:2])
+        return _softmax(self.split(theta)[0], -1)
 
     def weights(self, theta: Array) -> Array:
         """Second-layer attention on the responses, ``(..., n!)``; the first is the correct one."""
