@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -80,7 +80,7 @@ class Family:
         self,
         model: nn.Module,
         loss: OnBatch,
-        held: tuple[str, ...] = (),
+        held: Sequence[str] = (),
         values: OnBatch | None = None,
         stiff: bool = False,
     ) -> None:

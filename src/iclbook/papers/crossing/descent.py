@@ -15,9 +15,8 @@ import numpy as np
 from ...draw import numpy_rng
 from ...statistics import Estimate, bootstrap_error
 from ..nagy2026.probe_statistics import Alignment, alignments
-from .models import FIRST
+from .models import FIRST, Array
 
-Array = np.ndarray
 PROMPTS, PAIRS, LAYERS = 64, 12, 8
 
 

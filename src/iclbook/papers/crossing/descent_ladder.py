@@ -20,9 +20,8 @@ from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
 from ..nagy2026.probe_statistics import alignments
 from . import descent
 from .descent import Prompts, Stack, scores
-from .models import FIRST
+from .models import FIRST, Array
 
-Array = np.ndarray
 #: Stacks that vote on a score.
 NEIGHBOURS = 25
 #: Prompts of a stack.

@@ -15,13 +15,12 @@ from ...drawing import style
 from ...models.kernels import KERNELS
 from ...statistics import interval
 from ..nagy2026.ladder_figures import in_words
-from .descent import OTHERWISE, placements
+from .descent import OTHERWISE, Array, placements
 from .descent_ladder import Ladder
 from .heads_as_steps import Pairs
 from .rates import Race
 from .waits import SIZES as WAIT_SIZES
 
-Array = np.ndarray
 NAMES = {name: sizes.name for name, sizes in WAIT_SIZES.items()} | {"deep": "three layers"}
 
 #: p -> its colour, and how waits grow.
@@ -320,10 +319,8 @@ def ladder(found: Ladder) -> Figure:
         row = len(known) + i
         ax.plot(said, row - 0.15 + _apart(said), **look, label=None if i else "language model")
         if name in found.controls:
-            alone = found.controls[name]
-            ax.plot(
-                alone, row + 0.2 + _apart(alone), **look, mfc="none", label=None if i else "copy without regression"
-            )
+            alone, label = found.controls[name], None if i else "copy without regression"
+            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label=label)
     ax.axhline(len(known) - 0.5, color=style.INK, lw=0.9)
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
     ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)], fontsize=8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,9 +29,8 @@ from ...training import Run, Sgd
 from ...training.groups import Circuits
 from ...training.study import Group, Study
 from ..he2025.circuits import mean_of, settled, zero_sum
-from .models import prompts
+from .models import Array, prompts
 
-Array = np.ndarray
 PROMPTS = 4096
 #: Groups of he2025 and their activation.
 GROUPS = {"h1": "softmax", "h2": "softmax", "linear": "linear"}
@@ -169,8 +169,7 @@ MODELS = {name: (f"pairs_{name}", "softmax") for name in ("embedded", "wide", "s
 MODELS["linear"] = "pairs_embedded", "linear"
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Of the trained runs of one model.
 
     Attributes:

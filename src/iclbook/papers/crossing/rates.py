@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,9 +28,8 @@ from ...training.groups import Circuits, cross_entropy, squared_error
 from ...training.study import Group, Study
 from ..agarwal2025 import closed_forms
 from ..recall2025.stages import first_passage
-from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, next_symbol, prompts, read_out, sequence
+from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, Array, next_symbol, prompts, read_out, sequence
 
-Array = np.ndarray
 Race = dict[str, Array]
 ARMS = ("uniform", "values", "routing")
 #: Factor on the rate of the chosen matrices, as in agarwal2025.
@@ -81,8 +80,7 @@ class Nothing(Circuits):
         return {}
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """A model and how it is trained.
 
     Attributes:
@@ -123,16 +121,15 @@ def rate_studies(profile: str) -> dict[str, Study]:
     """All arms of each model at all base rates, base rates slowest; one step a record at first, then more and more. Seeds are those from :data:`FIRST` on; rates
     were chosen on seeds 0 and 1, that of the chain after a first run, whose best uniform rate was the highest."""
     paper = check_profile(profile) == "paper"
-    seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])
+    n_seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])
+    seeds = range(FIRST, FIRST + n_seeds)
     marks = tuple(np.unique(np.geomspace(1, steps, 90).round().astype(int)).tolist())
     studies = {}
     for name, trial in TRIALS.items():
         groups = []
         for arm, quicker in {"uniform": (), "values": trial.values, "routing": trial.routing}.items():
             factors = (*((parameter, 0.0) for parameter in trial.held), *((parameter, FACTOR) for parameter in quicker))
-            runs = [
-                Run(FIRST + k, trial.rate * m, trial.scale, factors=factors) for m in multiples for k in range(seeds)
-            ]
+            runs = [Run(seed, trial.rate * m, trial.scale, factors=factors) for m in multiples for seed in seeds]
             how = {"observe": Nothing(), "may_diverge": True}
             groups.append(Group(arm, trial.model, trial.kwargs, tuple(runs), Sgd(), trial.loss, **how))
         data, key = FullBatch(trial.data), f"rates_{name}"

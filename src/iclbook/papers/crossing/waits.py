@@ -8,8 +8,9 @@ grow by ``b^(p - 2)``. Waits at sizes ``eps, eps / b, eps / b^2`` have differenc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,9 +23,8 @@ from ...tasks import Batch
 from ...training.flow import Flow, gradient_flow
 from ...training.landscape import Landscape
 from ..recall2025.stages import first_passage
-from .models import FIRST, MODELS, REGRESSION, heads_and_slope, softmax_heads
+from .models import FIRST, MODELS, REGRESSION, Array, heads_and_slope, softmax_heads
 
-Array = np.ndarray
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
 FALLEN = 0.005
 #: Evaluations after which a flow that has not left never will: it rests in a minimum.
@@ -51,18 +51,9 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
             raise Resting(f"the flow has not come as far as asked after {PATIENCE:,} evaluations")
         return landscape.gradient(theta)
 
-    flow = gradient_flow(
-        gradient,
-        start,
-        FOREVER,
-        events=[event],
-        stop_at=0,
-        method="LSODA" if landscape.hessian else "DOP853",
-        rtol=ACCURACY,
-        atol=1e-7 * np.abs(start).max(),
-        hessian=landscape.hessian,
-        between=between,
-    )
+    how = {"method": "LSODA" if landscape.hessian else "DOP853", "hessian": landscape.hessian, "between": between}
+    how |= {"rtol": ACCURACY, "atol": 1e-7 * np.abs(start).max()}
+    flow = gradient_flow(gradient, start, FOREVER, events=[event], stop_at=0, **how)
     if not len(flow.events[0]):
         raise Resting(f"the flow has not come as far as asked until time {FOREVER:g}")
     return flow
@@ -80,8 +71,7 @@ def waits(landscape: Landscape, scales: Sequence[float], seeds: Sequence[int]) -
     return np.array([[leave(landscape, size * start).first() for size in scales] for start in starts])
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """Initial sizes of a model, the largest and by what they fall; p, how many factors must grow together; and its name on a page."""
 
     scale: float
@@ -226,13 +216,12 @@ def lead(landscape: Landscape, start: Array) -> float:
 
 def leads(model: str, draws: Sequence[int]) -> dict[str, Array]:
     """Leads ``(D,)`` of a model on each draw of prompts and of a direction: with ``equal`` rates, and with ``quicker`` routing."""
-    found: dict[str, list[float]] = {"equal": [], "quicker": []}
+    found = []
     for draw in draws:
         landscape = MODELS[model](draw)
         start = LEAD_SIZES[model] * landscape.start(draw)
-        for rates, factor in (("equal", 1.0), ("quicker", EXCHANGED)):
-            found[rates].append(lead(quicker_routing(landscape, factor), start))
-    return {rates: np.array(each) for rates, each in found.items()}
+        found.append([lead(quicker_routing(landscape, factor), start) for factor in (1.0, EXCHANGED)])
+    return dict(zip(("equal", "quicker"), np.transpose(found), strict=True))
 
 
 def kept_leads(followed: Results) -> dict[str, dict[str, Array]]:

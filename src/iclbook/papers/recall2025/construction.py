@@ -13,9 +13,8 @@ from ...draw import numpy_rng
 from ...models import RecallTransformer
 from ...tasks import AssociativeRecall
 from .stages import Values
-from .theory import Population
+from .theory import Array, Population
 
-Array = np.ndarray
 #: What the construction of Section 2.2 lifts; its second layer has the shape of the solution.
 LIFTED = {"a0": False, "a2": False, "a3": False}
 

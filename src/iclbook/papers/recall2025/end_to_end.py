@@ -22,9 +22,8 @@ from ...training.groups import Momentum
 from ...training.history import KEPT
 from ...training.study import Group, Study
 from .stages import Values, first_passage, middles, patience, small
-from .theory import Population
+from .theory import Array, Population
 
-Array = np.ndarray
 Arrays = dict[str, Array]
 #: Steps between two records, and held-out sequences at each, the same at all; what these are for, among the purposes of :mod:`iclbook.random`.
 EVERY, HELD_OUT, PURPOSE = 20, 512, 50

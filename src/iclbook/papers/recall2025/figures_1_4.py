@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from ...draw import numpy_rng
 from ...statistics import Estimate
 from .stages import ACTIVE, HEADS, SNAPSHOTS, Values, activations, first_passage, middles, patience, small
-from .theory import Population
+from .theory import Array, Population
 
-Array = np.ndarray
 MOMENTUM, BATCH = 0.9, 64
 #: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
 SCALES = (1.0, 0.3, 0.1, 0.03)

@@ -13,9 +13,7 @@ from ...models import RecallTransformer
 from ...tasks import AssociativeRecall
 from .construction import enumerated, relative
 from .stages import Values
-from .theory import Population, mean_delta, score_weight
-
-Array = np.ndarray
+from .theory import Array, Population, mean_delta, score_weight
 
 
 def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
@@ -62,10 +60,8 @@ def lemma_c2_errors(seed: int = 0, draws: int = 20) -> Values:
             alpha, beta, delta = rng.normal(size=(3, order))
             for name, shift in (("eq6", delta), ("eq12", delta), ("eq12_delta0", 0 * delta)):
                 theta = pop.join(alpha[:, None] * np.eye(order) + shift[:, None], beta)
-                pairs = zip(
-                    lemma_c2(pop, alpha, beta, shift, name != "eq6"), pop.split(pop.gradient(theta)), strict=True
-                )
-                for key, (got, want) in zip((name, "eq11"), pairs, strict=True):
+                found, wanted = lemma_c2(pop, alpha, beta, shift, name != "eq6"), pop.split(pop.gradient(theta))
+                for key, got, want in zip((name, "eq11"), found, wanted, strict=True):
                     worst[key] = max(worst[key], relative(got, want))
     return {f"lemmaC2/{name}": error for name, error in worst.items()}
 

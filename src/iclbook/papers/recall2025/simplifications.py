@@ -16,9 +16,8 @@ from ...training import Flow, first_crossings, gradient_flow
 from ...training.computation import Computation
 from ...training.landscape import Family
 from .stages import ACTIVE, HEADS, ORDER, RANKS, R, Values, first_passage, middles, ordered, patience, small
-from .theory import OwnQueries, Population, jump_limit
+from .theory import Array, OwnQueries, Population, jump_limit
 
-Array = np.ndarray
 Run = dict[str, Array]
 #: Order of the task on which simplifications are lifted one by one and jointly, with as many heads.
 LIFTED_ORDER = 3
@@ -57,17 +56,11 @@ def flow_of(model: RecallTransformer, betas: Sequence[float], until: float, to_a
     def loss(model: RecallTransformer, batch: Batch) -> Tensor:
         return exact_loss(model.response_weights(batch.context), model.n_responses)
 
-    tokens = every_query(model)
-    return gradient_flow(
-        Family(model, loss)(Batch(tokens, tokens[:0], tokens[:0])).gradient,
-        np.concatenate([np.zeros(model.w.numel()), betas]),
-        until,
-        events=[active] if to_activation else [],
-        stop_at=0 if to_activation else None,
-        method="RK45",
-        rtol=1e-6,
-        atol=1e-10,
-    )
+    tokens, start = every_query(model), np.concatenate([np.zeros(model.w.numel()), betas])
+    landscape = Family(model, loss)(Batch(tokens, tokens[:0], tokens[:0]))
+    how = {"method": "RK45", "rtol": 1e-6, "atol": 1e-10}
+    how |= {"events": [active], "stop_at": 0} if to_activation else {}
+    return gradient_flow(landscape.gradient, start, until, **how)
 
 
 @torch.no_grad()

@@ -54,9 +54,8 @@ def training(pop: Population, run: Training) -> Figure:
 
 def _attention(ax: Axes, attention: np.ndarray, title: str | None = None) -> None:
     """Attention ``(K, W)`` of the heads by offset."""
-    rows, columns = (
-        [f"{word}{i + 1}" for i in range(n)] for word, n in zip(("head ", ""), attention.shape, strict=True)
-    )
+    rows = [f"head {h + 1}" for h in range(len(attention))]
+    columns = [f"{offset + 1}" for offset in range(attention.shape[1])]
     style.heatmap(ax, attention, 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
     ax.set_xlabel("offset", fontsize=9)
 

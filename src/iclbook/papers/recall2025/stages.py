@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations, product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +15,8 @@ from ...statistics import Estimate, bootstrap_error, clustered_share_error
 from ...tasks import AssociativeRecall
 from ...training import Flow, first_crossings, gradient_flow
 from ...training.computation import Computation
-from .theory import Population, chained_times, jump_limit
+from .theory import Array, Population, chained_times, jump_limit
 
-Array = np.ndarray
 Values = dict[str, object]
 #: A head is active once a match at its own offset adds this much to a score.
 ACTIVE = 1.0
@@ -60,8 +59,7 @@ def first_passage(times: Array, values: Array, level: ArrayLike) -> Array:
 
 def activations(pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10) -> Array:
     """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active (``gamma_h >= 1``); inf for heads not active by ``until``."""
-    active = lambda theta: pop.advantage(theta) - ACTIVE  # noqa: E731
-    return first_crossings(pop.gradient, active, starts, until, rtol, atol)
+    return first_crossings(pop.gradient, lambda theta: pop.advantage(theta) - ACTIVE, starts, until, rtol, atol)
 
 
 def ordered(times: Array) -> Array:
@@ -186,8 +184,7 @@ def loss_times(betas: tuple[float, ...], dot: Array, cross: Array) -> Values:
 # -- the order of learning over random initialisations: is the head with the larger initial beta active first? (A.4) ----------
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """``runs`` initialisations ``beta = scale |N(0, 1)|``, ``w = ratio * scale * N(0, 1)`` at every ratio and scale; a cell is a ratio with a scale."""
 
     beta_scales: tuple[float, ...]
@@ -249,17 +246,15 @@ def order_values(found: dict[str, Array], grid: Grid) -> Values:
 
     def at(ratio: float) -> Estimate:
         i = grid.ratios.index(ratio)
-        errors = [clustered_share_error(*cell) for cell in zip(found["larger"][i], found["decided"][i], strict=True)]
-        return Estimate(found["pairs"][i], np.array(errors))
+        return Estimate(found["pairs"][i], np.array([clustered_share_error(*cell) for cell in both[i]]))
 
     def spread(runs: Array) -> float:  # (runs, 2, beta_scales)
         return float(np.ptp(runs[:, 0].sum(0) / runs[:, 1].sum(0)))
 
+    both = np.stack([found["larger"], found["decided"]], 2)  # (ratios, beta_scales, 2, runs)
     together, smallest = at(1.0), int(np.argmin(grid.beta_scales))
     between = [i for i, ratio in enumerate(grid.ratios) if 0 < ratio <= 1]
-    errors = [
-        bootstrap_error(spread, np.stack([found["larger"][i], found["decided"][i]]).transpose(2, 0, 1)) for i in between
-    ]
+    errors = [bootstrap_error(spread, both[i].transpose(2, 1, 0)) for i in between]
     return {
         "census/runs": grid.runs,
         "census/joint": together.value[np.argsort(grid.beta_scales)],

@@ -10,9 +10,8 @@ from ...tasks import AssociativeRecall
 from ...training import first_crossings, gradient_flow
 from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small
 from .theorem_3_1 import start
-from .theory import Population, chained_times, jump_limit
+from .theory import Array, Population, chained_times, jump_limit
 
-Array = np.ndarray
 CASES = ((3, 1), (4, 1), (4, 2))  # order, heads learned before
 #: Ratios of the three initial beta, as in the chapter's other flows.
 FALLING = np.array([1.0, 1 / 4, 1 / 16])

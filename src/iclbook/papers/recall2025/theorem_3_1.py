@@ -13,9 +13,8 @@ from ...tasks import AssociativeRecall
 from ...training import Flow, gradient_flow
 from . import theory
 from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan, small
-from .theory import Population
+from .theory import Array, Population
 
-Array = np.ndarray
 ORDERS = (2, 3, 4, 5)
 #: Settings other than gamma = 0, |R| = 4 at which the closed forms are tried: |R|, gamma, order.
 OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))

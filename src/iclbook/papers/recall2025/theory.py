@@ -321,11 +321,8 @@ def chained_times(
         betas: falling.
         carried: heads go on from where the jumps before have left them; otherwise each jump starts from ``w = 0`` and its initial beta.
     """
-    w, square, waits = (
-        np.zeros((len(betas), order)),
-        np.square(betas),
-        [],
-    )  # of the heads that wait (K - m, k), (K - m,)
+    w, square = np.zeros((len(betas), order)), np.square(betas)  # of the heads that wait: (K - m, k), (K - m,)
+    waits: list[float] = []
     for m in range(len(betas)):
         left = order - m
         towards = np.zeros_like(w)  # -D / |D|
