@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..draw import numpy_rng
 from ..tasks import Batch
-from .ensemble import Call
+from .ensemble import _Call
 
 Array = np.ndarray
 #: ``loss(model, batch)``, a number; ``values(model, batch)``, what attention averages, ``(..., keys, ...)``: values as the answer sees them.
@@ -95,7 +95,7 @@ class Family:
         self.sizes = [shape.numel() for shape in self.shapes.values()]
         self.routing = np.concatenate([np.full(s.numel(), name in ROUTING) for name, s in self.shapes.items()])
         self.stiff, self.sees = stiff, values is not None
-        self._loss, self._seen = Call(model, loss), Call(model, seen)
+        self._loss, self._seen = _Call(model, loss), _Call(model, seen)
         self._record: Callable[..., tuple[Tensor, Tensor]] | None = None
 
     def __call__(self, batch: Batch, *held: Tensor) -> Landscape:
@@ -109,7 +109,7 @@ class Family:
             partial(self.hessian, inputs) if self.stiff else None,
         )
 
-    def _at(self, call: Call, flat: Tensor, inputs: tuple[Tensor, ...]) -> Any:
+    def _at(self, call: _Call, flat: Tensor, inputs: tuple[Tensor, ...]) -> Any:
         """What a function gives with parameters ``flat (n,)``; inputs are the batch's three parts, then what is held."""
         parts = zip(self.shapes.items(), flat.split(self.sizes), strict=True)
         named = {f"model.{name}": part.view(shape) for (name, shape), part in parts}
