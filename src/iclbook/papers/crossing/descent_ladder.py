@@ -31,8 +31,7 @@ TOGETHER = 32
 
 
 def lines(n: int = PROMPTS) -> Prompts:
-    """The ladder's regression prompts as numbers, x with a constant beside it ``(n, k, 2)``. x is in deviations of a digit from the middle, 4.5: within a
-    prompt neither centred nor of unit variance, so that a prompt has a curvature of its own."""
+    """The ladder's regression prompts as numbers, x with a constant beside it ``(n, k, 2)``, in deviations from 4.5: every prompt has its own curvature."""
     read = prompts.lines(prompts.CORPUS, n)
     tokens = read.tokens.numpy()
     value = np.full(tokens.max() + 1, -1)

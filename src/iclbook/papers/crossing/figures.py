@@ -155,8 +155,7 @@ def law_on(
     leads: Mapping[str, Mapping[str, Array]],
     races: Mapping[str, Race],
 ) -> Figure:
-    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved by quicker matrices; every draw or seed
-    is shown."""
+    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved; each draw or seed."""
     fig, ax = style.figure(aspect=0.45)
     if law == "wait":
         _wait(ax, model, waits[model])
@@ -224,8 +223,7 @@ USEFUL = 0.9
 
 
 def areas(by: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """Area under the ROC curve of every statistic against every kind of stack that does not descend, and the least of each; coloured
-    below :data:`USEFUL`, darker where a coin does better."""
+    """Areas under the ROC curve of every statistic against every kind of stack that does not descend, and the least of each; coloured below :data:`USEFUL` and below 1/2."""
     table = np.array([[placements(by[s]["descend"], by[s][kind]).mean() for s in STATISTICS] for kind in OTHERWISE])
     table = np.vstack([table, table.min(0)])
     fig, ax = style.figure(aspect=0.55)

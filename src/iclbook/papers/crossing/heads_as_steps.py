@@ -64,8 +64,7 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
 
 def unexplained(answers: Array, step: Step) -> Array:
-    """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` that it leaves:
-    the mean over them is the share."""
+    """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` left, their mean."""
     half, found = answers.shape[1] // 2, []
     for answer in answers:
         fit, read = answer[:half], answer[half:]

@@ -112,8 +112,7 @@ def times(waited: Results) -> dict[str, Array]:
 
 
 def degrees(times: Array, factor: float) -> Array:
-    """Degree p ``(seeds, scales - 2)`` from waits ``(seeds, scales)`` at sizes that fall by ``factor``: 2 plus the logarithm, to that base, of the ratio
-    of successive differences."""
+    """Degree p ``(seeds, scales - 2)`` from waits ``(seeds, scales)`` at sizes that fall by b, ``factor``: 2 plus log_b of the ratio of differences."""
     grown = np.diff(times, axis=1)
     return 2 + np.log(grown[:, 1:] / grown[:, :-1]) / np.log(factor)
 
@@ -204,8 +203,7 @@ def halfway(times: Array, states: Array) -> float:
 
 
 def lead(landscape: Landscape, start: Array) -> float:
-    """Logarithm of the time at which attention is half-way over that of values, along gradient flow from ``start`` until :data:`WAY` of the loss is gone;
-    not a number if the model rests before."""
+    """Log of the time at which attention is half-way over that of values, along gradient flow until :data:`WAY` of the loss is gone; NaN if the model rests before."""
     try:
         flow = leave(landscape, start, WAY, between=True).resampled(TIMES)
     except Resting:

@@ -1,5 +1,4 @@
-"""Waits of small starts, trained in the page: a product of factors, whose gradient flow is known up to one integral; and attention, by plain gradient descent on
-fresh prompts, and by Adam."""
+"""Waits of small starts, trained in the page: a product of factors, whose flow is known up to one integral; attention, by plain gradient descent and by Adam."""
 
 from __future__ import annotations
 

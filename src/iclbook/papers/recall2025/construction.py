@@ -77,8 +77,7 @@ def _sampled(batch: int, seed: int) -> tuple[Tensor, Tensor]:
 def construction(sizes: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0, 40.0)) -> dict[str, Array]:
     """Dot-product loss of A.2's construction in the full model against its scale ``c``, with beta above (``super``) and below (``sub``) the diagonal.
 
-    The loss is that of 256 sampled sequences. Where a wrong key's response happens to be right it costs nothing, which changes the loss by a factor and not
-    its exponent.
+    The loss is that of 256 sampled sequences. A wrong key whose response happens to be right costs nothing, which changes the loss by a factor only.
     """
     tokens, right = _sampled(256, 1)
     found = {"c": np.array(sizes)}

@@ -81,8 +81,7 @@ class OnSequences:
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """SGD with momentum, as in section 3: order four with the window kept, from two scales, and with everything lifted (order three at the small profile, for
-    speed)."""
+    """SGD with momentum, as in section 3: order four with the window kept, from two scales, and with everything lifted (of order three at the small profile)."""
     paper = check_profile(profile) == "paper"
     rows = (
         ("free_window", 4, True, {"large": 0.1, "small": 0.01}, *((30, 900) if paper else (2, 40))),
@@ -127,8 +126,7 @@ SINGLED = 0.5
 def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
     """Whether a loss ``(T,)``, sampled at ``steps (T,)``, rests at each plateau between the first and the last, ``(order - 2,)``.
 
-    Its speed at the two middles beside the plateau is compared with its least speed between them. One smooth fall, of whatever shape with a single
-    fastest point, rests nowhere.
+    Its speed at the two middles beside the plateau is compared with its least speed between them. One smooth fall with a single fastest point rests nowhere.
     """
     jumps = first_passage(steps, -normalised[:, None], -middles(task, task.order - 1))
     speed = -np.diff(normalised) / np.diff(steps)  # (T - 1,)

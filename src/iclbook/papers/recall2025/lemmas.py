@@ -121,8 +121,7 @@ def lemma_d1_matrix(above: float, length: int = 6, seed: int = 0) -> float:
 
 
 def lemma_c3_weight(seed: int = 0, draws: int = 10) -> Values:
-    """Largest relative error of lemma C.3's ``E Delta_{1,1}`` with ``e^(alpha - 1)`` in gamma_1 (``printed``) and with ``e^alpha - 1`` (``eq13``), against
-    the population's gradient in beta (equation 5)."""
+    """Largest relative error of lemma C.3's ``E Delta_{1,1}`` with ``e^(alpha - 1)`` (``printed``) and ``e^alpha - 1`` (``eq13``) in gamma_1, by equation 5."""
     rng, worst = numpy_rng(seed), {"printed": 0.0, "eq13": 0.0}
     pop = Population(AssociativeRecall(4, 3), 4, 4, 0.5)
     for _ in range(draws):

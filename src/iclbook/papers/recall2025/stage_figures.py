@@ -76,8 +76,7 @@ RANKINGS = {" > ".join(f"β{'₁₂₃'[head]}" for head in heads): np.argsort(h
 
 
 def show_orders(pop: Population, until: float, few: bool) -> None:
-    """A flow from every order of three beta, followed until a time: loss so far and the first layer's attention; the small profile draws the first and the last
-    order."""
+    """A flow from every order of three beta until a time: loss so far and the first layer's attention; the small profile draws the first and the last order."""
     names = list(RANKINGS)[::5] if few else list(RANKINGS)
     times = np.linspace(0, until, 201)
     starts = {name: small(pop, 0.02 / 4.0 ** RANKINGS[name]) for name in names}
@@ -198,8 +197,7 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
 
 
 def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """The whole model with a free matrix, one column for each setting. Top: loss of the output divided by its sum, every seed; bottom: attention of the
-    heads to the offsets at the end, first seed."""
+    """The whole model with a free matrix, a column each setting. Top: loss of the output over its sum, all seeds; bottom: attention at the end, first seed."""
     fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
     for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
         task = task_of(run)

@@ -107,8 +107,7 @@ def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, flo
 
 
 def plateau_scan(pop: Population, ratios: Sequence[float]) -> dict[str, Array]:
-    """For each ratio of successive beta, ``0.02 (1, 1 / ratio, 1 / ratio^2)``: :func:`plateau_errors`, and the ``length`` of the plateau between the
-    first two jumps."""
+    """For each ratio of successive beta, from 0.02 down: :func:`plateau_errors`, and the ``length`` of the plateau between the first two jumps."""
     found = []
     for ratio in ratios:
         flow, times = follow(pop, 0.02 / ratio ** np.arange(pop.n_heads), rtol=1e-7)
@@ -199,8 +198,7 @@ GRIDS = {
 
 
 def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
-    """``times (cells, runs, K)``: of activation of the heads, by falling beta, under the dot-product loss, in these cells of a profile's grid, by number; not a
-    number for never.
+    """``times (cells, runs, K)`` of activation of the heads, by falling beta, under the dot-product loss, in cells of a profile's grid, by number; NaN for never.
 
     Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
     """

@@ -26,8 +26,7 @@ def initialisation(pop: Population, learned: int, beta: float, w: float, eps: fl
 
 
 def later_jump(order: int, learned: int, eps: float = 1e-3, c: float = 60.0) -> tuple[float, float]:
-    """Time of the jump from I_h (``beta^2 = c``, ``w = c e_i``) over that of the first jump of the reduced order, and the factor ``k / (k - h + 1)`` that
-    counting offsets predicts."""
+    """Time of the jump from I_h (``beta^2 = c``, ``w = c e_i``) over that of the reduced order's first jump, and the predicted factor ``k / (k - h + 1)``."""
     left = order - learned
     pop, reduced = (Population(AssociativeRecall(n, R), n, n) for n in (order, left))
     until, times = 4 * order / left * jump_limit(left, R) / eps, []
@@ -96,8 +95,7 @@ def stitched(scales: tuple[float, float] = (0.01, 0.003), large: float = 2.0) ->
 
 
 def sharpness(pop: Population, scales: tuple[float, ...]) -> Array:
-    """Length of each plateau over the time in which the loss then falls from 0.9 to 0.1 of the step to the next, ``(scales, K)``; 0 for a plateau that is
-    passed without rest."""
+    """Length of each plateau over the time in which the loss then falls from 0.9 to 0.1 of its step, ``(scales, K)``; 0 for one passed without rest."""
     steps = [(pop.task.plateau_dp(m), pop.task.plateau_dp(m + 1)) for m in range(HEADS)]
     levels = np.array([a * share + b * (1 - share) for a, b in steps for share in (0.9, 0.1)])
     betas = np.array(scales)[:, None] * FALLING
