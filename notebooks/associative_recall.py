@@ -32,21 +32,20 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
-from iclbook.papers.recall2025 import results
-from iclbook.papers.recall2025.figures import first_jump as draw_jump
-from iclbook.papers.recall2025.figures import stages as draw
-from iclbook.papers.recall2025.measures import (
+from iclbook.papers.recall2025 import (
     construction,
     end_to_end,
+    figures_1_4,
     lemmas,
+    results,
     simplifications,
     stages,
     subsequent_jumps,
     theorem_3_1,
 )
-from iclbook.papers.recall2025.runs import figures_1_4
-from iclbook.papers.recall2025.theory.closed_forms import chained_times
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import first_jump_figures as draw_jump
+from iclbook.papers.recall2025 import stage_figures as draw
+from iclbook.papers.recall2025.theory import Population, chained_times
 from iclbook.sliders import show_model
 from iclbook.tasks import AssociativeRecall
 
@@ -211,8 +210,7 @@ show_model(
 # %% mystnb={"image": {"alt": "Alpha and beta against time: the exact flow and the ODE with half of Xi lie on one curve that jumps once; the ODE with the printed Xi jumps at half that time."}} tags=["hide-input"]
 record.all(theorem_3_1.direction() | theorem_3_1.sufficient_ode())
 pop, flow = theorem_3_1.run(4, 0.01)
-odes = [theorem_3_1.ode_path(pop, flow, 0.01, printed) for printed in (True, False)]
-draw_jump.first_jump(pop, flow, *odes)
+draw_jump.first_jump(pop, flow, 0.01)
 style.show()
 
 # %% [markdown]
@@ -266,7 +264,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 # %% mystnb={"image": {"alt": "Left: time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window. Right: s against the logarithm of time, a straight line of slope 1/lambda; the slope 1 of the printed law misses it."}} tags=["hide-input"]
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
 scan = theorem_3_1.time_scale(epsilons)
-window = theorem_3_1.window_time_scale(epsilons)
+window = theorem_3_1.window_times(epsilons)
 late = theorem_3_1.late_growth(stages.experiment(n_heads=stages.ORDER))
 draw_jump.time_scales(scan, window, late)
 style.show()

@@ -35,21 +35,22 @@ import numpy as np
 from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers import crossing, he2025
-from iclbook.papers.crossing import figures as draw
-from iclbook.papers.crossing.measures import (
+from iclbook.papers.crossing import (
     descent,
     descent_ladder,
     heads_as_steps,
     rates,
     waits,
 )
-from iclbook.papers.crossing.measures.models import FIRST, Landscape, softmax_heads
+from iclbook.papers.crossing import figures as draw
+from iclbook.papers.crossing.models import FIRST, softmax_heads
 from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
 from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import LinearRegression
+from iclbook.training.landscape import Landscape
 
 record = Recorder("crossing", profile)
 style.use()
@@ -64,8 +65,7 @@ record.all(waits.degree_values(found))
 record.all(waits.adam_values(draws))
 followed = crossing.results("leads", profile, device)
 ahead = waits.kept_leads(followed)
-record("timing/draws", len(followed["heads/equal"]))
-record.all(waits.timing_values(ahead))
+record.all(waits.timing_values(ahead, len(followed["heads/equal"])))
 races = {
     name: crossing.results(f"rates_{name}", profile, device) for name in rates.TRIALS
 }
@@ -329,7 +329,7 @@ record.verdict("crossing/q-roc")
 #
 # Each statistic alone fails. Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
 # read them with noise; add imitations that know the right answer. For a new stack, find the 25 stacks with the most similar statistics: how many of these descend? Then ask the same of the language
-# models, and of their *twins*, copies that never saw a regression in training.
+# models, and of their *controls*: models of the same size and seed that never saw a regression in training.
 
 # %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every language model and its copy that never saw a regression."}} tags=["hide-input"]
 rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 350)
@@ -337,7 +337,7 @@ record.all(descent_ladder.ladder_values(rung))
 style.show(draw.ladder(rung))
 
 # %% [markdown]
-# *Only the models of three layers lie among stacks that descend, and no twin does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their twins.*
+# *Only the models of three layers lie among stacks that descend, and no control does. Bars: the middle half of new stacks of each kind. Discs: language models; open: their controls.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-step-ladder")
@@ -402,8 +402,8 @@ record.verdict("crossing/q-kernel")
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
 #
 # - **What decides whether both signs come out?** With ten covariates, and at home under plain gradient descent, some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
-#   runs in `papers/crossing/measures/heads_as_steps.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
-# - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/measures/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
+#   runs in `papers/crossing/heads_as_steps.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
+# - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true

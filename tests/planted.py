@@ -53,11 +53,11 @@ def _recall() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("recall2025", *words)
 
-    census, lifted = "measures/stages.py", "measures/simplifications.py"
+    census, lifted = "stages.py", "simplifications.py"
     return (
         at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
         at(census, "silent heads are in order", "times[..., i] < times[..., j]", "times[..., i] <= times[..., j]"),
-        at("measures/theorem_3_1.py", "late clock", "- 2 * np.log1p((k - 1)", "- 1 * np.log1p((k - 1)"),
+        at("theorem_3_1.py", "late clock", "np.exp(tau) * theory.ode", "np.exp(tau / 2) * theory.ode"),
         at(lifted, "raw for normalised loss", '-run["normalised"][:, None]', '-run["loss"][:, None]'),
         at(
             "tasks/associative_recall.py",

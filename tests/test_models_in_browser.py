@@ -13,7 +13,7 @@ from selenium.webdriver import ActionChains
 
 from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.he2025 import dynamics
-from iclbook.papers.recall2025.measures.stages import small
+from iclbook.papers.recall2025.stages import small
 from iclbook.sliders.page_model import inline, markup
 from iclbook.training import gradient_flow
 

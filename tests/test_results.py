@@ -15,7 +15,7 @@ import torch
 
 from iclbook import papers, store
 from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
-from iclbook.papers.crossing.measures import waits as crossing_waits
+from iclbook.papers.crossing import waits as crossing_waits
 from iclbook.training import Adam
 from iclbook.training.catalogue import Catalogue, threads_of
 from iclbook.training.computation import Computation, deviation
@@ -92,7 +92,7 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
             "waits",
             crossing_waits,
             "SIZES",
-            lambda sizes: {k: dataclasses.replace(s, scale=1.001 * s.scale) for k, s in sizes.items()},
+            lambda sizes: {k: s._replace(scale=1.001 * s.scale) for k, s in sizes.items()},
             marks=pytest.mark.full,
         ),
         ("crossing", "leads", crossing_waits, "EXCHANGED", lambda factor: 1.001 * factor),

@@ -94,8 +94,8 @@ def waiting_difference(browser: harness.Browser) -> float:
         x = dice.uniform(0.1, 1.2, p)
         worst = max(worst, difference(model.js("m.loss(a[0])", x), product.loss(x)))
         worst = max(worst, difference(model.js("m.velocity(a[0])", x), -product.gradient(x)))
-        at = {"degree": p, "size": 1e-4, "from": "equal"}
-        worst = max(worst, difference(model.js("m.law(a[0])", at), product.law(p, 1e-4, np.ones(p))))
+        at, c = {"degree": p, "size": 1e-4, "from": "equal"}, product.constant(np.ones(p))
+        worst = max(worst, difference(model.js("m.law(a[0])", at), np.log(1e4) + c if p == 2 else c * 1e4 ** (p - 2)))
     return worst
 
 

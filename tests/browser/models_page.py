@@ -17,8 +17,8 @@ from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025 import page_models as he2025
 from iclbook.papers.he2025.train_in_page import train_in_page, trainer
-from iclbook.papers.recall2025.figures import stages as recall2025
-from iclbook.papers.recall2025.measures import stages
+from iclbook.papers.recall2025 import stage_figures as recall2025
+from iclbook.papers.recall2025 import stages
 from iclbook.papers.wang2025 import sliders as wang2025
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import markup

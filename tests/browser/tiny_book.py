@@ -45,8 +45,8 @@ show(circuits, [Slider("heads", "heads H", ["one", "two", "four"]), Slider("step
      start={"heads": "two", "step": 20}, title="Two sliders", alt=lambda heads, step: f"Circuits of {heads} heads at step {step}.")
 """
 MODEL = """
-from iclbook.papers.recall2025.figures import stages as figures
-from iclbook.papers.recall2025.measures import stages
+from iclbook.papers.recall2025 import stage_figures as figures
+from iclbook.papers.recall2025 import stages
 from iclbook.sliders import show_model
 show_model(figures.race(stages.experiment()), title="A model in the page", description="Three heads race.")
 """

@@ -6,9 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from iclbook.papers.crossing import figures
-from iclbook.papers.crossing.measures import descent
-from iclbook.papers.crossing.measures import descent_ladder as rungs
+from iclbook.papers.crossing import descent, figures
+from iclbook.papers.crossing import descent_ladder as rungs
 from iclbook.papers.nagy2026.ladder import Model
 from iclbook.statistics import widened_error
 

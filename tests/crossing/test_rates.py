@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from iclbook.papers import crossing
-from iclbook.papers.crossing.measures import rates
-from iclbook.papers.crossing.measures.rates import FACTOR, TRIALS
+from iclbook.papers.crossing import rates
+from iclbook.papers.crossing.rates import FACTOR, TRIALS
 
 TIMES = np.arange(101.0)
 

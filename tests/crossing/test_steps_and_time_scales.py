@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.crossing.measures import descent, rates, waits
-from iclbook.papers.crossing.measures import heads_as_steps as steps
-from iclbook.papers.crossing.measures.models import MODELS, Landscape, prompts
+from iclbook.papers.crossing import descent, rates, waits
+from iclbook.papers.crossing import heads_as_steps as steps
+from iclbook.papers.crossing.models import MODELS, prompts
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 from iclbook.tasks.linear_regression import AffineRegression
+from iclbook.training.landscape import Landscape
 
 SMALL = LinearRegression(d=3, L=8, noise_var=0.0)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import simplifications as lifted
-from iclbook.papers.recall2025.measures import stages
+from iclbook.papers.recall2025 import simplifications as lifted
+from iclbook.papers.recall2025 import stages
 
 
 def test_what_never_happens_is_kept_as_no_number_and_comes_last(monkeypatch):
     monkeypatch.setattr(stages, "activations", lambda *_, **__: np.array([[1.0, np.inf, 2.0]]))
     grid = stages.Grid((0.1,), (0.0,), 1)
-    times = stages.cell_times(grid, [0])
+    monkeypatch.setitem(stages.GRIDS, "smoke", grid)
+    times = stages.activated("smoke", [0])["times"]
     assert np.isnan(times).sum() == 1
     found = stages.shares(grid, times)
     assert found["decided"].item() == 3

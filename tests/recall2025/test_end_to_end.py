@@ -9,7 +9,7 @@ from scipy import stats
 
 from iclbook import random
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import end_to_end, simplifications
+from iclbook.papers.recall2025 import end_to_end, simplifications
 from iclbook.tasks import AssociativeRecall
 
 TASK = AssociativeRecall(4, 4)

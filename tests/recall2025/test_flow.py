@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import gradient_flow
 from iclbook.training.flow import first_crossings

@@ -7,9 +7,9 @@ import pytest
 from ledgers import holds
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import construction, simplifications, stages, subsequent_jumps, theorem_3_1
-from iclbook.papers.recall2025.theory import closed_forms
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import construction, simplifications, stages, subsequent_jumps, theorem_3_1
+from iclbook.papers.recall2025 import theory as closed_forms
+from iclbook.papers.recall2025.theory import Population
 
 
 def held(claim: str, key: str, values: dict) -> bool:

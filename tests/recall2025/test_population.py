@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import lemmas
-from iclbook.papers.recall2025.measures.simplifications import every_query, exact_loss, gradient_of
-from iclbook.papers.recall2025.theory.population import OwnQueries, Population
+from iclbook.papers.recall2025 import lemmas
+from iclbook.papers.recall2025.simplifications import every_query, exact_loss
+from iclbook.papers.recall2025.theory import OwnQueries, Population
 from iclbook.tasks import AssociativeRecall
 
 # -- task ---------------------------------------------------------------------------------------------------------------
@@ -162,19 +162,3 @@ def test_own_queries_are_those_of_the_transformer():
     w, beta = torch.autograd.grad(loss, [model.w, model.beta])
     assert pop.value(theta) == pytest.approx(loss.item(), rel=1e-13)
     np.testing.assert_allclose(pop.gradient(theta), pop.join(w.numpy(), beta.numpy()), atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("a0", "a2", "a3", "gamma"), [(*kept, g) for kept in itertools.product((True, False), repeat=3) for g in (0.0, 0.5)]
-)
-def test_gradient_of_the_lifted_model_is_autograds(a0, a2, a3, gamma):
-    model = RecallTransformer(3, 4, 3, gamma, a0=a0, a2=a2, a3=a3)
-    tokens = every_query(model)
-    gradient = gradient_of(model, tokens.numpy())
-    for seed in range(3):
-        model.initialise(torch.Generator().manual_seed(seed))
-        parameters = [model.w, model.beta]
-        loss = exact_loss(model.response_weights(tokens), model.n_responses)
-        expected = np.concatenate([g.numpy().ravel() for g in torch.autograd.grad(loss, parameters)])
-        theta = np.concatenate([p.detach().numpy().ravel() for p in parameters])
-        np.testing.assert_allclose(gradient(theta), expected, rtol=0, atol=1e-12 * np.abs(expected).max())

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025.measures import simplifications, stages
-from iclbook.papers.recall2025.runs import figures_1_4
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import figures_1_4, simplifications, stages
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow
 
@@ -95,10 +94,11 @@ def test_trainings_from_several_starts_meet_the_same_batches():
 # -- census and later jumps ---------------------------------------------------------------------------------------------
 
 
-def test_census_with_w_at_zero_follows_beta_and_large_w_does_not():
+def test_census_with_w_at_zero_follows_beta_and_large_w_does_not(monkeypatch):
     ratios = (0.0, 0.03, 0.1, 1.0, 10.0)
     grid = stages.Grid((0.1,), ratios, 12)
-    shares = stages.shares(grid, stages.cell_times(grid, range(5)))
+    monkeypatch.setitem(stages.GRIDS, "smoke", grid)
+    shares = stages.shares(grid, stages.activated("smoke", range(5))["times"])
     values = stages.order_values(shares, grid)
     assert values["census/w0"].value.tolist() == [1.0]
     assert values["census/ratio_10"].value[0] < 0.85

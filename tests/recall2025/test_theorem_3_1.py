@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025.measures import subsequent_jumps, theorem_3_1
-from iclbook.papers.recall2025.theory import closed_forms as theory
-from iclbook.papers.recall2025.theory.population import Population
+from iclbook.papers.recall2025 import subsequent_jumps, theorem_3_1, theory
+from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow, gradient_flow
 
@@ -59,28 +58,6 @@ def test_late_slope_at_other_gamma_is_that_of_the_late_law():
     beta = 2 * math.sqrt(theory.potential(np.array(alpha), 3, 1))
     weight = theory.score_weight(np.array(alpha), beta, 3, pop.kappa)
     assert weight / np.exp(alpha) == pytest.approx(theory.late_rate(3, pop.kappa), rel=1e-3)
-
-
-def test_lemma_c2_equals_the_gradient_of_the_population():
-    pop = Population(AssociativeRecall(4, 3), 4, 4, 0.7)
-    alpha, beta, delta = np.random.default_rng(6).normal(size=(3, 4))
-    theta = pop.join(alpha[:, None] * np.eye(4) + delta[:, None], beta)
-    w, b = pop.split(pop.gradient(theta))
-    by_score = pop._score_gradient(pop.weights(theta))
-    by_beta, by_w = theory.lemma_c2(alpha, beta, delta, by_score, pop.match, pop.kappa, False)
-    np.testing.assert_allclose(by_beta, b, rtol=1e-10, atol=1e-15)
-    np.testing.assert_allclose(by_w, w, rtol=1e-10, atol=1e-15)
-
-
-@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.5), (1.5, 2.0), (3.0, 3.0)])
-def test_velocity_in_log_time_is_that_of_the_population(alpha, beta):
-    pop, tau = Population(AssociativeRecall(4, 3), 4, 4, 0.5), 2.0
-    w, betas = np.zeros((4, 4)), np.array([beta, 0.0, 0.0, 0.0])
-    w[0, 0] = alpha
-    by_w, by_beta = pop.split(pop.gradient(pop.join(w, betas)))
-    expected = -math.exp(tau) * np.array([by_w[0, 0] - by_w[0, 1], by_beta[0]])
-    speed = theorem_3_1.log_time_velocity(tau, np.array([alpha, beta]), pop)
-    np.testing.assert_allclose(speed, expected, rtol=1e-10)
 
 
 def test_growth_exponent_of_known_powers():

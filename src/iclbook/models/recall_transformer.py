@@ -103,7 +103,7 @@ class RecallTransformer(Model):
 
     def scores(self, tokens: Tensor) -> Tensor:
         """Pre-softmax scores ``(B, keys)`` of the last token for ``tokens (B, l)``; keys are the responses under A3, else all tokens."""
-        x = nn.functional.one_hot(tokens, self.vocabulary).to(self.w.dtype)  # (B, l, S)
+        x = torch.eye(self.vocabulary, dtype=self.w.dtype, device=tokens.device)[tokens]  # (B, l, S)
         attention = self.first_layer()
         keys = self.responses if self.a3 else torch.arange(self.length)
         last = torch.einsum("hs,bsd->bhd", attention[:, -1], x)  # (B, K, S)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study
-from .measures import heads_as_steps, rates, waits
-from .measures.models import FIRST
+from . import heads_as_steps, rates, waits
+from .models import FIRST
 
 __all__ = ["results", "studies", "train"]
 

@@ -15,28 +15,13 @@ from ...drawing import style
 from ...models.kernels import KERNELS
 from ...statistics import interval
 from ..nagy2026.ladder_figures import in_words
-from .measures.descent import OTHERWISE, placements
-from .measures.descent_ladder import Ladder
-from .measures.heads_as_steps import Pairs
-from .measures.rates import Race
-from .measures.waits import SIZES as WAIT_SIZES
-from .measures.waits import Leads
+from .descent import OTHERWISE, Array, placements
+from .descent_ladder import Ladder
+from .heads_as_steps import Pairs
+from .rates import Race
+from .waits import SIZES as WAIT_SIZES
 
-Array = np.ndarray
-NAMES = {
-    "recall": "associative recall",
-    "reduced": "reduced heads",
-    "heads": "two heads",
-    "linear": "linear attention",
-    "tasks": "multi-task",
-    "layer": "layer with embedding",
-    "chain": "sticky chain",
-    "descent": "GD block",
-    "known": "Trained TF, embeddings held",
-    "trained": "Trained TF",
-    "deep": "three layers",
-    "few": "two heads, plain prompts",
-}
+NAMES = {name: sizes.name for name, sizes in WAIT_SIZES.items()} | {"deep": "three layers"}
 
 #: p -> its colour, and how waits grow.
 DEGREE_LOOKS = {
@@ -49,9 +34,7 @@ DEGREE_LOOKS = {
 
 def waits(found: Mapping[str, Array]) -> Figure:
     """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, then those of degree 2 on a linear axis.
-
-    Dotted: the predicted growth, through the smallest size.
-    """
+    Dotted: the predicted growth, through the smallest size."""
     fig, (every, logarithms) = style.figure(2, aspect=0.95)
     drawn = dict.fromkeys(DEGREE_LOOKS, 0)
     for name, sizes_of in WAIT_SIZES.items():
@@ -78,13 +61,13 @@ def waits(found: Mapping[str, Array]) -> Figure:
     return fig
 
 
-def leads(found: Mapping[str, Leads]) -> Figure:
+def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
     """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
     fig, ax = style.figure(aspect=0.55)
     for row, of in enumerate(found.values()):
         for values, label, marker, colour, shift in (
-            (of.equal, "equal rates", "o", style.PALETTE[0], -0.17),
-            (of.quicker, "queries and keys ten times faster", "s", style.PALETTE[3], 0.17),
+            (of["equal"], "equal rates", "o", style.PALETTE[0], -0.17),
+            (of["quicker"], "queries and keys ten times faster", "s", style.PALETTE[3], 0.17),
         ):
             ax.plot(np.exp(values), np.full(len(values), row + shift), "|", color=colour, ms=9, alpha=0.12)
             mark = {"ms": 8, "mec": style.GROUND, "color": colour, "label": None if row else label}
@@ -166,15 +149,18 @@ ACROSS = ("heads", "chain", "known")
 
 
 def law_on(
-    law: str, model: str, waits: Mapping[str, Array], leads: Mapping[str, Leads], races: Mapping[str, Race]
+    law: str,
+    model: str,
+    waits: Mapping[str, Array],
+    leads: Mapping[str, Mapping[str, Array]],
+    races: Mapping[str, Race],
 ) -> Figure:
-    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved by quicker matrices; every draw or seed
-    is shown."""
+    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved; each draw or seed."""
     fig, ax = style.figure(aspect=0.45)
     if law == "wait":
         _wait(ax, model, waits[model])
     elif law == "lead":
-        rows = {"equal rates": leads[model].equal, "queries and keys\nten times faster": leads[model].quicker}
+        rows = {"equal rates": leads[model]["equal"], "queries and keys\nten times faster": leads[model]["quicker"]}
         _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
         _sides(ax, "attention first", "values first")
     else:
@@ -237,8 +223,7 @@ USEFUL = 0.9
 
 
 def areas(by: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """Area under the ROC curve of every statistic against every kind of stack that does not descend, and the least of each; coloured
-    below :data:`USEFUL`, darker where a coin does better."""
+    """Areas under the ROC curve of every statistic against every kind of stack that does not descend, and the least of each; coloured below :data:`USEFUL` and below 1/2."""
     table = np.array([[placements(by[s]["descend"], by[s][kind]).mean() for s in STATISTICS] for kind in OTHERWISE])
     table = np.vstack([table, table.min(0)])
     fig, ax = style.figure(aspect=0.55)
@@ -332,10 +317,8 @@ def ladder(found: Ladder) -> Figure:
         row = len(known) + i
         ax.plot(said, row - 0.15 + _apart(said), **look, label=None if i else "language model")
         if name in found.controls:
-            alone = found.controls[name]
-            ax.plot(
-                alone, row + 0.2 + _apart(alone), **look, mfc="none", label=None if i else "copy without regression"
-            )
+            alone, label = found.controls[name], None if i else "copy without regression"
+            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label=label)
     ax.axhline(len(known) - 0.5, color=style.INK, lw=0.9)
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
     ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)], fontsize=8)

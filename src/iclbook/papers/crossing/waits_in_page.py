@@ -1,5 +1,4 @@
-"""Waits of small starts, trained in the page: a product of factors, whose gradient flow is known up to one integral; and attention, by plain gradient descent on
-fresh prompts, and by Adam."""
+"""Waits of small starts, trained in the page: a product of factors, whose flow is known up to one integral; attention, by plain gradient descent and by Adam."""
 
 from __future__ import annotations
 
@@ -40,12 +39,7 @@ def wait(start: Array, left: float = 0.5) -> float:
     ``dx/dt = x^(p-1) (1 - x^p)``. The wait is the integral of ``ds / (2 P (1 - P))``, taken in the logarithm of the least square.
     """
     squares = np.asarray(start, dtype=float) ** 2
-    goal = 1 - np.sqrt(left)
-    assert np.min(start) > 0, f"{start} has a factor that is not positive: the wait of such starts has no closed form"
-    assert np.prod(start) < goal, (
-        f"from {start} the share {left} of the loss is reached already: choose a smaller start"
-    )
-    above = squares - squares.min()
+    goal, above = 1 - np.sqrt(left), squares - squares.min()
 
     def product(log: float) -> float:
         return float(np.sqrt(above + np.exp(log)).prod())
@@ -60,12 +54,6 @@ def constant(direction: Array, size: float = 1e-7) -> float:
     """What the law leaves open for starts along ``direction (p,)``: c in ``T = log(1 / eps) + c`` for two factors and in ``T = c eps^-(p - 2)`` for more."""
     found = wait(size * np.asarray(direction, dtype=float))
     return found + np.log(size) if len(direction) == 2 else found * size ** (len(direction) - 2)
-
-
-def law(degree: int, size: float, direction: Array) -> float:
-    """The wait that the degree predicts from ``size * direction``: exact for small sizes."""
-    c = constant(direction)
-    return c - np.log(size) if degree == 2 else c * size ** (2 - degree)
 
 
 #: Numbers of factors, sizes of the start that a reader may choose, and what stands there at first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study
-from .measures import end_to_end, simplifications, stages
+from . import end_to_end, simplifications, stages
 
 __all__ = ["results", "studies", "train"]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ..theory import closed_forms
-from ..theory.population import Population
-from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan
+from ...tasks import AssociativeRecall
+from ...training import Flow, gradient_flow
+from . import theory
+from .stages import ACTIVE, HEADS, R, Values, experiment, plateau_scan, small
+from .theory import Array, Population
 
-Array = np.ndarray
 ORDERS = (2, 3, 4, 5)
 #: Settings other than gamma = 0, |R| = 4 at which the closed forms are tried: |R|, gamma, order.
 OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
@@ -22,9 +22,7 @@ OTHERS = ((2, 0.5, 3), (7, 2.0, 4), (3, 1.0, 2))
 
 def start(pop: Population, eps: float) -> Array:
     """The initialisation I_1: ``beta_1 = eps``, everything else zero."""
-    theta = np.zeros(pop.size)
-    theta[pop.n_heads * pop.window] = eps
-    return theta
+    return small(pop, eps * np.eye(pop.n_heads)[0])
 
 
 def alpha_beta(pop: Population, states: Array) -> tuple[Array, Array]:
@@ -40,7 +38,7 @@ def run(
     """The first jump from I_1 on a task of this order, with as many heads as offsets, for ``periods`` times the predicted jump time."""
     width = order if window is None else window
     pop = Population(AssociativeRecall(order, R), width, width, gamma, loss=loss)
-    until = periods * closed_forms.jump_limit(order, R, pop.kappa) / eps
+    until = periods * theory.jump_limit(order, R, pop.kappa) / eps
     if loss == "ce":  # the gradient is larger by 1/p, and p starts near 1/|R|
         until *= 4 / (1 + pop.task.n_permutations / R)
     return pop, gradient_flow(pop.gradient, start(pop, eps), until)
@@ -49,24 +47,20 @@ def run(
 def direction(orders: tuple[int, ...] = ORDERS) -> Values:
     """Theorem 3.1 a and b along exact flows: relative spread of the other offsets, movement of the other heads, signs of dw; and how far ``delta`` is from
     ``-alpha / k`` over the largest alpha, with the same for ``-alpha / (k - 1)``, which would hold if the head's own offset stood still."""
-    spread, others, signs, delta, wrong = [], [], [], [], []
+    found = []
     for order in orders:
         pop, flow = run(order, gamma=0.3)
         w, beta = pop.split(flow.states)
         alpha = alpha_beta(pop, flow.states)[0]
         velocity = -pop.split(pop.gradient(flow.states))[0][:, 0]  # (T, W)
-        spread.append(np.ptp(w[:, 0, 1:], axis=1).max() / np.abs(w[-1, 0]).max())
-        others.append(np.abs(w[:, 1:]).max() + np.abs(beta[:, 1:]).max())
-        signs.append((velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all())
-        for found, n in ((delta, order), (wrong, order - 1)):
-            found.append(np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max())
-    return {
-        "thm3.1/spread": max(spread),
-        "thm3.1/others": max(others),
-        "thm3.1/signs": all(signs),
-        "thm3.1/delta": max(delta),
-        "thm3.1/delta_wrong": min(wrong),
-    }
+        spread = np.ptp(w[:, 0, 1:], axis=1).max() / np.abs(w[-1, 0]).max()
+        others = np.abs(w[:, 1:]).max() + np.abs(beta[:, 1:]).max()
+        signs = (velocity[:, 0] > 0).all() and (velocity[:, 1:] < 0).all()
+        deltas = [np.abs(w[:, 0, -1] + alpha / n).max() / alpha.max() for n in (order, order - 1)]
+        found.append((spread, others, signs, *deltas))
+    worst = {"spread": max, "others": max, "signs": all, "delta": max, "delta_wrong": min}
+    each = zip(worst.items(), zip(*found, strict=True), strict=True)
+    return {f"thm3.1/{name}": of(values) for (name, of), values in each}
 
 
 def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Values:
@@ -79,27 +73,18 @@ def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Value
         half = truth[0, -1] / 2
         reached = np.interp(half, truth[0], flow.times)
         for printed in worst:
-            y = solved_ode(pop, eps, flow.times[-1], printed, t_eval=flow.times).y
-            worst[printed] = max(worst[printed], np.abs(y - truth).max() / truth.max())
+            path = solved_ode(pop, eps, flow.times[-1], printed, t_eval=flow.times).y
+            worst[printed] = max(worst[printed], np.abs(path - truth).max() / truth.max())
         passing = solved_ode(pop, eps, 3 * reached, True, events=lambda _, y, half=half: y[0] - half)
         clocks.append(reached / passing.t_events[0][0])
     return {"ode/printed": worst[True], "ode/half": worst[False], "ode/clock": clocks}
 
 
-def solved_ode(
-    pop: Population, eps: float, until: float, printed: bool, rtol: float = 1e-11, atol: float = 1e-14, **options
-):
+def solved_ode(pop: Population, eps: float, until: float, printed: bool, **options):
     """Theorem 3.1 c's ODE of ``(alpha, beta)`` from ``(0, eps)``, with Xi as printed or with half of it, as scipy solves it."""
     k, responses = pop.task.order, pop.task.n_responses
-    velocity = lambda _, y: closed_forms.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
-    return solve_ivp(velocity, (0, until), [0.0, eps], "DOP853", rtol=rtol, atol=atol, **options)
-
-
-def ode_path(pop: Population, flow: Flow, eps: float, printed: bool) -> tuple[Array, Array]:
-    """Times and ``(alpha, beta)`` ``(2, T)`` of that ODE over the span of a flow."""
-    times = np.linspace(0, flow.times[-1], 600)
-    solved = solved_ode(pop, eps, times[-1], printed, 1e-10, 1e-6, t_eval=times)
-    return solved.t, solved.y
+    velocity = lambda _, y: theory.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
+    return solve_ivp(velocity, (0, until), [0.0, eps], "DOP853", rtol=1e-11, atol=1e-14, **options)
 
 
 def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
@@ -114,7 +99,7 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
             pop, flow = run(k, gamma=0.3, loss=loss, window=k - 1 if short else None)
             alpha, beta = alpha_beta(pop, flow.states)
             part = of_beta * beta**2 / 4
-            total = closed_forms.potential(alpha, k + f_of, sign) + part
+            total = theory.potential(alpha, k + f_of, sign) + part
             found.append(np.abs(total - total[0]).max() / np.abs(part).max())
         return found
 
@@ -135,95 +120,78 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
     """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives; until there the largest
     relative difference of s from ``eps / sqrt(c) tan(pi t / 2T)``, T the limit of the jump's time, and of s from that curve's first tangent, a straight
     line; and from there to a hundred times eps the exponent of ds/dt in s."""
-    measured, predicted, off, line, grown = [], [], [], [], []
+    found = []
     for order in orders:
         pop, flow = run(order, eps, periods=1.0)
         alpha, beta = alpha_beta(pop, flow.states)
         s = np.expm1(alpha)
         i = np.argmin(np.abs(np.log(np.maximum(s, 1e-30) / (10 * eps))))
-        measured.append((beta[i] ** 2 - eps**2) / s[i] ** 2)
-        predicted.append(closed_forms.local_coefficient(order))
-        root = math.sqrt(predicted[-1])
+        predicted = theory.local_coefficient(order)
+        root = math.sqrt(predicted)
         angle = np.arctan(root * np.geomspace(0.1, 100, 61))  # where the tangent is 0.1 to 100 times eps
-        times = 2 / math.pi * angle * closed_forms.jump_limit(order, R) / eps
+        times = 2 / math.pi * angle * theory.jump_limit(order, R) / eps
         states = gradient_flow(pop.gradient, start(pop, eps), times[-1], times).states
         alpha = alpha_beta(pop, states)[0]
         course = np.expm1(alpha) * root / eps
-        off.append(np.abs(course / np.tan(angle) - 1)[:41].max())
-        line.append(np.abs(course / angle - 1)[:41].max())
+        off, line = (np.abs(course / closed - 1)[:41].max() for closed in (np.tan(angle), angle))
         speed = -alpha_beta(pop, pop.gradient(states))[0] * np.exp(alpha)
-        grown.append(np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0])
-    return {
-        "local/coefficient": measured,
-        "local/predicted": predicted,
-        "local/growth": grown,
-        "local/tangent": off,
-        "local/line": min(line),
-    }
+        grown = np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0]
+        found.append(((beta[i] ** 2 - eps**2) / s[i] ** 2, predicted, grown, off, line))
+    names = ("coefficient", "predicted", "growth", "tangent", "line")
+    values = {f"local/{name}": list(each) for name, each in zip(names, zip(*found, strict=True), strict=True)}
+    return values | {"local/line": min(values["local/line"])}
 
 
 def looking_away(eps: float = 0.01, order: int = 4) -> Values:
     """Largest of all beta at the end over the start, ``beta_1 = eps``, where the first head begins by looking away from its offset (``away``) or to it
     (``towards``), with ``f(alpha_1)`` twice ``eps^2 / 4``, followed for 40 times the jump's time at even attention."""
     pop = experiment(order=order, n_heads=order)
-    lean = 2 * eps / math.sqrt(2 * closed_forms.local_coefficient(order))  # f = c alpha^2 / 4 near 0
+    lean = 2 * eps / math.sqrt(2 * theory.local_coefficient(order))  # f = c alpha^2 / 4 near 0
     values: Values = {}
     for name, alpha in (("away", -lean), ("towards", lean)):
         theta = start(pop, eps)
         theta[0] = alpha
-        end = gradient_flow(pop.gradient, theta, 40 * closed_forms.jump_limit(order, R) / eps).states[-1]
+        end = gradient_flow(pop.gradient, theta, 40 * theory.jump_limit(order, R) / eps).states[-1]
         values[f"looking/{name}"] = np.abs(pop.split(end)[1]).max() / eps
     return values
 
 
 def jump_time(pop: Population, eps: float) -> float:
     """Time at which ``s = e^alpha - 1`` reaches 1 from I_1."""
-    until = 2 * closed_forms.jump_limit(pop.task.order, pop.task.n_responses, pop.kappa) / eps
-    reached = [lambda theta: alpha_beta(pop, theta)[0] - np.log(2.0)]
-    return gradient_flow(pop.gradient, start(pop, eps), until, events=reached, stop_at=0).first()
+    return _reached(pop, eps, lambda theta: alpha_beta(pop, theta)[0] - np.log(2.0))
+
+
+def _reached(pop: Population, eps: float, event: Callable[[Array], float], periods: float = 2.0) -> float:
+    """Time of an event on the flow from I_1, which comes within that many times the predicted jump time."""
+    until = periods * theory.jump_limit(pop.task.order, pop.task.n_responses, pop.kappa) / eps
+    return gradient_flow(pop.gradient, start(pop, eps), until, events=[event], stop_at=0).first()
 
 
 def time_scale(epsilons: tuple[float, ...]) -> dict[str, Array]:
     """Jump times ``(orders, epsilons)`` at gamma = 0, |R| = 4, and the limit of eps T in closed form ``(orders,)``."""
     times = [[jump_time(experiment(order=k, n_heads=k), eps) for eps in epsilons] for k in ORDERS]
-    limits = [closed_forms.jump_limit(k, R) for k in ORDERS]
+    limits = [theory.jump_limit(k, R) for k in ORDERS]
     return {"times": np.array(times), "limit": np.array(limits), "eps": np.array(epsilons)}
 
 
-def window_time_scale(epsilons: tuple[float, ...]) -> dict[str, Array]:
-    """Time at which the first head becomes active with a window of three on order four, ``(epsilons,)``."""
+def window_times(epsilons: tuple[float, ...]) -> Array:
+    """Times at which the first head becomes active with a window of three on order four, ``(epsilons,)``."""
     pop = experiment(window=HEADS)
-    active, times = [lambda theta: pop.advantage(theta)[0] - ACTIVE], []
-    for eps in epsilons:
-        until = 10 * closed_forms.jump_limit(pop.task.order, R) / eps
-        times.append(gradient_flow(pop.gradient, start(pop, eps), until, events=active, stop_at=0).first())
-    return {"eps": np.array(epsilons), "times": np.array(times)}
-
-
-def log_time_velocity(tau: float, y: Array, pop: Population) -> Array:
-    """Derivatives of ``(alpha, beta)`` in ``tau = log T`` along the corrected ODE (Theorem 3.1 c with half of Xi), for any size of gamma_1."""
-    alpha, beta = y
-    k, n_responses = pop.task.order, pop.task.n_responses
-    total = np.expm1(alpha) + k
-    weight = closed_forms.score_weight(alpha, beta, k, pop.kappa)
-    # log of Xi/2, kept in logs because e^-gamma_1 underflows
-    log_clock = -weight - 2 * np.log1p((k - 1) * np.exp(-weight))
-    log_clock += np.log(pop.kappa * (n_responses - 1) / n_responses / math.factorial(k - 2))
-    slopes = [beta**2 * np.exp(alpha) / total**2 * k**2 / (k - 1), 2 * beta * np.expm1(alpha) / total]
-    return np.array(slopes) * np.exp(np.minimum(tau + log_clock, 300.0))
+    return np.array([_reached(pop, eps, lambda theta: pop.advantage(theta)[0] - ACTIVE, 10.0) for eps in epsilons])
 
 
 def late_growth(pop: Population) -> dict[str, Array | float]:
     """The corrected ODE in log time up to ``10^300``: alpha, beta and ``s = e^alpha - 1`` against log T, the slope of s at the end, and ``1/lambda``."""
     k, eps = pop.task.order, 0.1
-    begin = np.log(closed_forms.jump_limit(k, pop.task.n_responses, pop.kappa) / eps * 1.5)
+    begin = np.log(theory.jump_limit(k, pop.task.n_responses, pop.kappa) / eps * 1.5)
     flow = gradient_flow(pop.gradient, start(pop, eps), float(np.exp(begin)))
     first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
     taus = np.linspace(begin, 300 * np.log(10), 400)
     span = (begin, taus[-1])
-    alpha, beta = solve_ivp(log_time_velocity, span, first, "LSODA", taus, args=(pop,), rtol=1e-8, atol=1e-10).y
+    velocity = lambda tau, y: np.exp(tau) * theory.ode(y, k, pop.task.n_responses, pop.kappa, False)  # noqa: E731
+    alpha, beta = solve_ivp(velocity, span, first, "LSODA", taus, rtol=1e-8, atol=1e-10).y
     s = np.expm1(alpha)
-    slope, predicted = (s[-1] - s[-40]) / (taus[-1] - taus[-40]), 1 / closed_forms.late_rate(k, pop.kappa)
+    slope, predicted = (s[-1] - s[-40]) / (taus[-1] - taus[-40]), 1 / theory.late_rate(k, pop.kappa)
     return {"log_time": taus, "alpha": alpha, "beta": beta, "s": s, "slope": slope, "predicted": predicted}
 
 
@@ -237,20 +205,19 @@ def window_exponents() -> Values:
     """With the short window: exponents in ``log(1/eps)`` of the first jump's time, and in the log of the ratio of beta of the second plateau's length.
     Both ranges begin where corrections of order eps, or of one over the ratio, are small."""
     epsilons, ratios = (1e-2, 1e-4, 1e-6, 1e-8), (1e2, 1e3, 1e4, 1e5)
-    times = window_time_scale(epsilons)["times"]
     lengths = plateau_scan(experiment(window=HEADS), ratios)["length"]
     return {
-        "window/log_exponent": growth_exponent(-np.log(epsilons), times),
+        "window/log_exponent": growth_exponent(-np.log(epsilons), window_times(epsilons)),
         "window/plateau_exponent": growth_exponent(np.log(ratios), lengths),
     }
 
 
-def time_scale_values(scan: dict, window: dict, late: dict, eps: float = 1e-4) -> Values:
+def time_scale_values(scan: dict, window: Array, late: dict, eps: float = 1e-4) -> Values:
     """Exponents and constants of the jump's time and of the late law, at gamma = 0 and |R| = 4 and at :data:`OTHERS`."""
     limits, slopes = [], []
     for n_responses, gamma, order in OTHERS:
         pop = Population(AssociativeRecall(order, n_responses), order, order, gamma)
-        limits.append(jump_time(pop, eps) * eps / closed_forms.jump_limit(order, n_responses, pop.kappa))
+        limits.append(jump_time(pop, eps) * eps / theory.jump_limit(order, n_responses, pop.kappa))
         other = late_growth(pop)
         slopes.append(other["slope"] / other["predicted"])
     log_eps, half = np.log(scan["eps"]), len(late["s"]) // 2
@@ -265,6 +232,6 @@ def time_scale_values(scan: dict, window: dict, late: dict, eps: float = 1e-4) -
         "late/slope": late["slope"],
         "late/ratio": late["slope"] / late["predicted"],
         "late/ratio_others": slopes,
-        "window/exponent": np.polyfit(log_eps, np.log(window["times"]), 1)[0],
-        "window/gain": window["times"][-1] / window["times"][0],
+        "window/exponent": np.polyfit(log_eps, np.log(window), 1)[0],
+        "window/gain": window[-1] / window[0],
     }

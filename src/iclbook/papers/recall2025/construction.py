@@ -9,13 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ....draw import numpy_rng
-from ....models import RecallTransformer
-from ....tasks import AssociativeRecall
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...models import RecallTransformer
+from ...tasks import AssociativeRecall
 from .stages import Values
+from .theory import Array, Population
 
-Array = np.ndarray
 #: What the construction of Section 2.2 lifts; its second layer has the shape of the solution.
 LIFTED = {"a0": False, "a2": False, "a3": False}
 
@@ -27,11 +26,11 @@ def task_sizes() -> Values:
         task = AssociativeRecall(n, 4)
         queries, maps = task.sample(20, numpy_rng(n))
         tokens = task.sequences(queries, maps)
+        shown = tokens[:, :-n].reshape(20, -1, n + 1)
+        asked = (shown[..., :-1] == tokens[:, None, -n:]).all(-1)  # (20, n!)
         wrong += int(tokens.shape[1] != math.factorial(n + 1) + n) + int(tokens.max() >= task.vocabulary)
-        for b, row in enumerate(tokens[:, :-n].reshape(20, -1, n + 1)):
-            pairs = {tuple(p[:-1]): p[-1] for p in row}
-            wrong += int(len(pairs) != task.n_permutations)
-            wrong += int(pairs[tuple(tokens[b, -n:])] != n + maps[b, queries[b]])
+        wrong += sum(len(np.unique(pairs[:, :-1], axis=0)) != task.n_permutations for pairs in shown)
+        wrong += int((asked.sum(1) != 1).sum() + (shown[asked, -1] != n + maps[np.arange(20), queries]).sum())
     return {"task/wrong": wrong}
 
 
@@ -39,10 +38,7 @@ def enumerated(pop: Population, theta: Array) -> tuple[float, Array]:
     """Loss and autograd gradient of the transformer that reads the tokens, averaged over every query and every map."""
     task = pop.task
     model = RecallTransformer(task.order, task.n_responses, pop.n_heads, pop.gamma, pop.matrix)
-    w, beta = pop.split(theta)
-    with torch.no_grad():
-        model.w.copy_(torch.tensor(w))
-        model.beta.copy_(torch.tensor(beta))
+    torch.nn.utils.vector_to_parameters(torch.tensor(theta), model.parameters())
     queries, maps = task.enumerate()
     right = torch.tensor(task.order + maps[np.arange(len(queries)), queries])
     p = model(torch.tensor(task.sequences(queries, maps))).gather(1, right[:, None])[:, 0]
@@ -54,13 +50,12 @@ def enumerated(pop: Population, theta: Array) -> tuple[float, Array]:
 def against_enumeration(draws: int = 5) -> Values:
     """Largest deviations of the population's loss and gradient from :func:`enumerated`, orders 2 and 3, at random parameters."""
     rng, value, slope = numpy_rng(0), [], []
-    for order, n_responses, loss in product((2, 3), (2, 3), ("dp", "ce")):
+    for order, n_responses, loss, _ in product((2, 3), (2, 3), ("dp", "ce"), range(draws)):
         pop = Population(AssociativeRecall(order, n_responses), order, order, 0.4, loss=loss)
-        for _ in range(draws):
-            theta = rng.normal(size=pop.size)
-            brute, gradient = enumerated(pop, theta)
-            value.append(abs(pop.value(theta) - brute))
-            slope.append(np.abs(pop.gradient(theta) - gradient).max())
+        theta = rng.normal(size=pop.size)
+        brute, gradient = enumerated(pop, theta)
+        value.append(abs(pop.value(theta) - brute))
+        slope.append(np.abs(pop.gradient(theta) - gradient).max())
     return {"task/loss_deviation": max(value), "task/gradient_deviation": max(slope)}
 
 
@@ -82,8 +77,7 @@ def _sampled(batch: int, seed: int) -> tuple[Tensor, Tensor]:
 def construction(sizes: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0, 40.0)) -> dict[str, Array]:
     """Dot-product loss of A.2's construction in the full model against its scale ``c``, with beta above (``super``) and below (``sub``) the diagonal.
 
-    The loss is that of 256 sampled sequences. Where a wrong key's response happens to be right it costs nothing, which changes the loss by a factor and not
-    its exponent.
+    The loss is that of 256 sampled sequences. A wrong key whose response happens to be right costs nothing, which changes the loss by a factor only.
     """
     tokens, right = _sampled(256, 1)
     found = {"c": np.array(sizes)}

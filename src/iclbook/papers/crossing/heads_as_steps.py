@@ -7,36 +7,37 @@ is read on the other half, as a share of the answers' own mean square.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from ....models import Attention, attend
-from ....models.kernels import KERNELS, kernel_values, relate
-from ....models.spectral_attention import SpectralAttention
-from ....project import check_profile
-from ....statistics import Estimate, standard_error, widened_error
-from ....store import Results
-from ....tasks import Batch, LinearRegression
-from ....tasks.linear_regression import AffineRegression
-from ....tasks.spectral_regression import SpectralRegression
-from ....training import Run, Sgd
-from ....training.study import Group, Study
-from ...he2025.circuits import settled, zero_sum
-from .models import prompts
+from ...models import Attention, attend
+from ...models.kernels import KERNELS, kernel_values, relate
+from ...models.spectral_attention import SpectralAttention
+from ...project import check_profile
+from ...statistics import Estimate, standard_error, widened_error
+from ...store import Results
+from ...tasks import Batch, LinearRegression
+from ...tasks.linear_regression import AffineRegression
+from ...tasks.spectral_regression import SpectralRegression
+from ...training import Run, Sgd
+from ...training.groups import Circuits
+from ...training.study import Group, Study
+from ..he2025.circuits import mean_of, settled, zero_sum
+from .models import Array, prompts
 
-Array = np.ndarray
 PROMPTS = 4096
 #: Groups of he2025 and their activation.
 GROUPS = {"h1": "softmax", "h2": "softmax", "linear": "linear"}
 #: Range of the kernels' parameter gamma, logarithmic.
 GAMMAS = (-6.0, 2.0)
-#: What a step answers, ``(PROMPTS,)``; with a kernel that has a width, ``step(log gamma, n)``, a function that answers the first n prompts, or all.
-Step = Array | Callable[..., Array]
+#: ``step(log gamma, n)``: what a step with a kernel answers to the first n prompts, or to all, ``(PROMPTS,)``.
+Step = Callable[..., Array]
 
 
 def answers(kq: Array, ov: Array, batch: Batch, activation: str) -> Array:
@@ -50,10 +51,8 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
     x, y, query = batch.context[:, :-1].movedim(-1, 0), batch.context[:, -1].T, batch.query.T
 
     def of(kernel: str) -> Step:
-        keys = x - x.mean(1, keepdim=True) if kernel == "centred" else x
-        relation = relate(KERNELS.get(kernel, "inner"), query[:, None], keys)[:, 0]  # (B, L)
-        if kernel in ("linear", "centred"):
-            return (relation * y).sum(-1).numpy()
+        keys, kernel = (x - x.mean(1, keepdim=True), "linear") if kernel == "centred" else (x, kernel)
+        relation = relate(KERNELS[kernel], query[:, None], keys)[:, 0]  # (B, L)
 
         @cache
         def step(log_gamma: float, n: int | None = None) -> Array:
@@ -65,12 +64,11 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
 
 def unexplained(answers: Array, step: Step) -> Array:
-    """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` that it leaves:
-    the mean over them is the share."""
+    """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` left, their mean."""
     half, found = answers.shape[1] // 2, []
     for answer in answers:
         fit, read = answer[:half], answer[half:]
-        made = _best_step(fit, step) if callable(step) else step
+        made = _best_step(fit, step)
         found.append((read - _rate(fit, made[:half]) * made[half:]) ** 2 / (read**2).mean())
     return np.array(found)
 
@@ -80,7 +78,7 @@ def _rate(answer: Array, made: Array) -> float:
     return float(made @ answer / (made @ made))
 
 
-def _best_step(fit: Array, step: Callable[..., Array]) -> Array:
+def _best_step(fit: Array, step: Step) -> Array:
     """The step whose width fits these answers ``(n,)`` to the first prompts best, on all prompts."""
 
     def left(log_gamma: float) -> float:
@@ -138,11 +136,8 @@ DESCENT_RATE = 0.03
 
 
 @dataclass(frozen=True)
-class OnHeads:
+class OnHeads(Circuits):
     """Observes what each head of a :class:`SpectralAttention` compares and adds, in the coordinates of the tokens."""
-
-    def held_out(self) -> None:
-        """Nothing."""
 
     def __call__(self, model: nn.Module, held_out: None) -> dict[str, Tensor]:
         """``kq`` ``(H, d + 1, d)``, ``ov`` ``(H, 1, d + 1)``, and ``direct`` ``(d,)``: what reaches the answer past the attention."""
@@ -156,32 +151,24 @@ def pair_studies(profile: str) -> dict[str, Study]:
     runs, studies = tuple(Run(seed) for seed in range(seeds)), {}
     for name, task in TASKS.items():
         steps = most // 2 if name == "pairs_affine" else most  # autograd is slower than he2025's gradient in C
+        groups = [Group("softmax", Attention, {"d": task.d, "n_heads": 2}, runs)]
         if name == "pairs_embedded":
             kwargs = {kind: {"d": task.d, "activation": kind} for kind in ("softmax", "linear")}
             groups = [Group(kind, SpectralAttention, kwargs[kind], runs, observe=OnHeads()) for kind in kwargs]
         elif name == "pairs_descent":
-            slow = tuple(Run(seed, rate=DESCENT_RATE) for seed in range(seeds))
-            groups = [Group("softmax", Attention, {"d": task.d, "n_heads": 2}, slow, Sgd())]
-        else:
-            groups = [Group("softmax", Attention, {"d": task.d, "n_heads": 2}, runs)]
+            slow = tuple(replace(run, rate=DESCENT_RATE) for run in runs)
+            groups = [replace(groups[0], runs=slow, optimiser=Sgd())]
         marks = (1, *range(9 * steps // 10, steps + 1, steps // 100 or 1))  # settled values are means over the end
         studies[name] = Study("crossing", name, task, tuple(groups), steps, 64, marks)
     return studies
 
 
 #: What is measured -> study and group.
-MODELS = {
-    "embedded": ("pairs_embedded", "softmax"),
-    "linear": ("pairs_embedded", "linear"),
-    "wide": ("pairs_wide", "softmax"),
-    "short": ("pairs_short", "softmax"),
-    "descent": ("pairs_descent", "softmax"),
-    "affine": ("pairs_affine", "softmax"),
-}
+MODELS = {name: (f"pairs_{name}", "softmax") for name in ("embedded", "wide", "short", "descent", "affine")}
+MODELS["linear"] = "pairs_embedded", "linear"
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Of the trained runs of one model.
 
     Attributes:
@@ -213,8 +200,7 @@ class Pairs:
         """Mean of :attr:`taken` over these runs, with the errors of the runs and of the prompts, which all of them answer."""
         shares, plain = self.taken[runs], self.vanilla[runs]
         pulls = (self.debiased[runs] - (1 - shares)[:, None] * plain) / plain.mean(1, keepdims=True)
-        over_runs = standard_error(shares) if len(shares) > 1 else 0.0
-        return Estimate(shares.mean(), np.hypot(over_runs, standard_error(pulls.mean(0))))
+        return mean_of(shares) + Estimate(0.0, standard_error(pulls.mean(0)))
 
 
 def pairs(results: Mapping[str, Results]) -> dict[str, Pairs]:

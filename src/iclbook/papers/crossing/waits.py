@@ -8,23 +8,23 @@ grow by ``b^(p - 2)``. Waits at sizes ``eps, eps / b, eps / b^2`` have differenc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ....draw import numpy_rng
-from ....errors import UserError
-from ....statistics import Estimate, standard_error
-from ....store import Results
-from ....tasks import Batch
-from ....training import Adam
-from ....training.flow import Flow, gradient_flow
-from .models import FIRST, MODELS, REGRESSION, Landscape, heads_and_slope, softmax_heads
+from ...draw import numpy_rng
+from ...errors import UserError
+from ...statistics import Estimate, standard_error
+from ...store import Results
+from ...tasks import Batch
+from ...training.flow import Flow, gradient_flow
+from ...training.landscape import Landscape
+from ..recall2025.stages import first_passage
+from .models import FIRST, MODELS, REGRESSION, Array, heads_and_slope, softmax_heads
 
-Array = np.ndarray
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
 FALLEN = 0.005
 #: Evaluations after which a flow that has not left never will: it rests in a minimum.
@@ -41,17 +41,9 @@ class Resting(UserError):
     def __init__(self, problem: str) -> None:
         super().__init__(problem, "Ask for a smaller fall of the loss, or begin elsewhere.")
 
-    def __reduce__(self) -> tuple:
-        """Travel between processes."""
-        return Resting, (self.problem,)
-
 
 def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], between: bool = False) -> Flow:
-    """Gradient flow from ``start`` until ``event(theta)`` passes zero; ``between``: to be resampled.
-
-    Raises:
-        Resting: it never does.
-    """
+    """Gradient flow from ``start`` until ``event(theta)`` passes zero, :class:`Resting` if it never does; ``between``: to be resampled."""
     taken = count(1)
 
     def gradient(theta: Array) -> Array:
@@ -59,18 +51,9 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
             raise Resting(f"the flow has not come as far as asked after {PATIENCE:,} evaluations")
         return landscape.gradient(theta)
 
-    flow = gradient_flow(
-        gradient,
-        start,
-        FOREVER,
-        events=[event],
-        stop_at=0,
-        method="LSODA" if landscape.hessian else "DOP853",
-        rtol=ACCURACY,
-        atol=1e-7 * np.abs(start).max(),
-        hessian=landscape.hessian,
-        between=between,
-    )
+    how = {"method": "LSODA" if landscape.hessian else "DOP853", "hessian": landscape.hessian, "between": between}
+    how |= {"rtol": ACCURACY, "atol": 1e-7 * np.abs(start).max()}
+    flow = gradient_flow(gradient, start, FOREVER, events=[event], stop_at=0, **how)
     if not len(flow.events[0]):
         raise Resting(f"the flow has not come as far as asked until time {FOREVER:g}")
     return flow
@@ -79,8 +62,6 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
 def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, between: bool = False) -> Flow:
     """:func:`follow` until the loss has fallen by the share ``fallen`` of what it is at the origin."""
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
-    there = f"a start of size {np.abs(start).max():.2g} has left already: choose a smaller one"
-    assert landscape.value(start) > goal, there
     return follow(landscape, start, lambda theta: goal - landscape.value(theta), between)
 
 
@@ -90,13 +71,13 @@ def waits(landscape: Landscape, scales: Sequence[float], seeds: Sequence[int]) -
     return np.array([[leave(landscape, size * start).first() for size in scales] for start in starts])
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Initial sizes of a model, the largest and by what they fall; and p, how many factors must grow together."""
+class Sizes(NamedTuple):
+    """Initial sizes of a model, the largest and by what they fall; p, how many factors must grow together; and its name on a page."""
 
     scale: float
     factor: float
     p: int
+    name: str
 
     def scales(self) -> list[float]:
         """Four sizes: two degrees, so that what still moves is seen."""
@@ -105,17 +86,17 @@ class Sizes:
 
 #: At what sizes each model waits.
 SIZES = {
-    "reduced": Sizes(0.01, 10, 2),
-    "heads": Sizes(0.1, 4, 4),
-    "linear": Sizes(0.1, 4, 4),
-    "tasks": Sizes(0.1, 4, 4),
-    "layer": Sizes(0.25, 1.6, 8),
-    "recall": Sizes(0.1, 4, 3),
-    "chain": Sizes(0.02, 10, 2),
-    "descent": Sizes(0.02, 10, 2),
-    "known": Sizes(0.02, 10, 2),
-    "trained": Sizes(0.05, 4, 4),
-    "few": Sizes(0.02, 4, 2),
+    "reduced": Sizes(0.01, 10, 2, "reduced heads"),
+    "heads": Sizes(0.1, 4, 4, "two heads"),
+    "linear": Sizes(0.1, 4, 4, "linear attention"),
+    "tasks": Sizes(0.1, 4, 4, "multi-task"),
+    "layer": Sizes(0.25, 1.6, 8, "layer with embedding"),
+    "recall": Sizes(0.1, 4, 3, "associative recall"),
+    "chain": Sizes(0.02, 10, 2, "sticky chain"),
+    "descent": Sizes(0.02, 10, 2, "GD block"),
+    "known": Sizes(0.02, 10, 2, "Trained TF, embeddings held"),
+    "trained": Sizes(0.05, 4, 4, "Trained TF"),
+    "few": Sizes(0.02, 4, 2, "two heads, plain prompts"),
 }
 
 
@@ -131,8 +112,7 @@ def times(waited: Results) -> dict[str, Array]:
 
 
 def degrees(times: Array, factor: float) -> Array:
-    """Degree p ``(seeds, scales - 2)`` from waits ``(seeds, scales)`` at sizes that fall by ``factor``: 2 plus the logarithm, to that base, of the ratio
-    of successive differences."""
+    """Degree p ``(seeds, scales - 2)`` from waits ``(seeds, scales)`` at sizes that fall by b, ``factor``: 2 plus log_b of the ratio of differences."""
     grown = np.diff(times, axis=1)
     return 2 + np.log(grown[:, 1:] / grown[:, :-1]) / np.log(factor)
 
@@ -167,8 +147,7 @@ def second_plateau(landscape: Landscape, start: Array) -> float:
     """Time between the first fall of the loss and the moment at which the parameters that make scores have norm 1."""
     flow = follow(landscape, start, lambda theta: np.linalg.norm(theta[landscape.routing]) - 1)
     gone = 1 - np.array([landscape.value(x) for x in flow.states]) / landscape.value(0 * start)
-    first = int((gone > FALL).argmax())
-    return float(flow.times[-1] - np.interp(FALL, gone[first - 1 : first + 1], flow.times[first - 1 : first + 1]))
+    return float(flow.times[-1] - first_passage(flow.times, gone, FALL))
 
 
 def second_plateaus(model: str, draws: Sequence[int]) -> dict[str, Array]:
@@ -224,8 +203,7 @@ def halfway(times: Array, states: Array) -> float:
 
 
 def lead(landscape: Landscape, start: Array) -> float:
-    """Logarithm of the time at which attention is half-way over that of values, along gradient flow from ``start`` until :data:`WAY` of the loss is gone;
-    not a number if the model rests before."""
+    """Log of the time at which attention is half-way over that of values, along gradient flow until :data:`WAY` of the loss is gone; NaN if the model rests before."""
     try:
         flow = leave(landscape, start, WAY, between=True).resampled(TIMES)
     except Resting:
@@ -236,41 +214,33 @@ def lead(landscape: Landscape, start: Array) -> float:
 
 def leads(model: str, draws: Sequence[int]) -> dict[str, Array]:
     """Leads ``(D,)`` of a model on each draw of prompts and of a direction: with ``equal`` rates, and with ``quicker`` routing."""
-    found: dict[str, list[float]] = {"equal": [], "quicker": []}
+    found = []
     for draw in draws:
         landscape = MODELS[model](draw)
         start = LEAD_SIZES[model] * landscape.start(draw)
-        for rates, factor in (("equal", 1.0), ("quicker", EXCHANGED)):
-            found[rates].append(lead(quicker_routing(landscape, factor), start))
-    return {rates: np.array(each) for rates, each in found.items()}
+        found.append([lead(quicker_routing(landscape, factor), start) for factor in (1.0, EXCHANGED)])
+    return dict(zip(("equal", "quicker"), np.transpose(found), strict=True))
 
 
-class Leads(NamedTuple):
-    """Of one model: leads ``(draws,)`` with equal rates and with quicker routing, and how many draws were passed over, from which the model came to rest
-    before it had taken the way."""
-
-    equal: Array
-    quicker: Array
-    passed_over: int
-
-
-def kept_leads(followed: Results) -> dict[str, Leads]:
-    """Leads of each model on the draws from which it can take that way at both rates."""
+def kept_leads(followed: Results) -> dict[str, dict[str, Array]]:
+    """Leads ``equal`` and ``quicker`` ``(draws,)`` of each model on the draws from which it can take that way at both rates."""
     found = {}
     for name in LEAD_SIZES:
-        both = np.stack([followed[f"{name}/equal"], followed[f"{name}/quicker"]])
-        went = np.isfinite(both).all(0)
-        found[name] = Leads(*both[:, went], int((~went).sum()))
+        both = followed.group(name)
+        went = np.isfinite(both["equal"] + both["quicker"])
+        found[name] = {rates: of[went] for rates, of in both.items()}
     return found
 
 
-def timing_values(found: Mapping[str, Leads]) -> dict[str, object]:
-    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward."""
-    values: dict[str, object] = {"timing/passed_over": sum(of.passed_over for of in found.values())}
+def timing_values(found: Mapping[str, Mapping[str, Array]], draws: int) -> dict[str, object]:
+    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward;
+    and of how many draws in all the models came to rest before they had taken the way."""
+    values: dict[str, object] = {"timing/draws": draws}
+    values["timing/passed_over"] = sum(draws - len(of["equal"]) for of in found.values())
     for name, of in found.items():
-        values[f"timing/{name}"] = Estimate.mean(of.equal)
-        values[f"timing/{name}_quicker"] = Estimate.mean(of.quicker)
-        values[f"timing/{name}_gain"] = Estimate.mean(of.equal - of.quicker)
+        values[f"timing/{name}"] = Estimate.mean(of["equal"])
+        values[f"timing/{name}_quicker"] = Estimate.mean(of["quicker"])
+        values[f"timing/{name}_gain"] = Estimate.mean(of["equal"] - of["quicker"])
     return values
 
 
@@ -280,26 +250,27 @@ def timing_values(found: Mapping[str, Leads]) -> dict[str, object]:
 def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
     """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off."""
     goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
-    adam, theta, before = Adam(eps=1e-300), {"all": torch.from_numpy(start)}, np.inf
-    state = adam.init(theta)
+    theta, before = torch.from_numpy(start.copy()), np.inf
+    adam = torch.optim.Adam([theta], rate, eps=1e-300)
     for step in range(steps):
-        loss, slope = landscape.evaluate(theta["all"].numpy())
+        loss, slope = landscape.evaluate(theta.numpy())
         if loss <= goal:
             return step - (goal - loss) / (before - loss)
-        before, t = loss, torch.tensor(step + 1, dtype=torch.float64)
-        theta, state = adam.update(theta, {"all": torch.from_numpy(slope)}, state, {"all": rate}, t)
+        before, theta.grad = loss, torch.from_numpy(slope)
+        adam.step()
     raise Resting(f"Adam has not left after {steps:,} steps")
 
 
 def adam_values(draws: int) -> dict[str, object]:
     """Wait of two heads from an eighth of the size, over that from the whole: under Adam, and along gradient flow."""
-    adam, flow = [], []
+    grown = []
     for draw in range(FIRST, FIRST + draws):
         landscape = softmax_heads(2, draw)
         whole = 0.05 * landscape.start(draw)
-        adam.append(adam_wait(landscape, whole / 8) / adam_wait(landscape, whole))
-        flow.append(leave(landscape, whole / 8).first() / leave(landscape, whole).first())
-    return {"stages/adam/growth": Estimate.mean(np.array(adam)), "stages/adam/flow": np.mean(flow)}
+        waited = [(adam_wait(landscape, start), leave(landscape, start).first()) for start in (whole / 8, whole)]
+        grown.append(np.divide(*waited))
+    adam, flow = np.transpose(grown)
+    return {"stages/adam/growth": Estimate.mean(adam), "stages/adam/flow": flow.mean()}
 
 
 #: Stochastic gradient descent on fresh prompts: sizes of the start, rate, batch, and most steps.

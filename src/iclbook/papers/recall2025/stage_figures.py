@@ -8,15 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ....drawing import style
-from ....sliders import PageModel, Slider, show
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ..measures.end_to_end import Trained, attention_by_offset
-from ..measures.stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
-from ..runs.figures_1_4 import Training
-from ..theory.closed_forms import jump_limit
-from ..theory.population import Population
+from ...drawing import style
+from ...sliders import PageModel, Slider, show
+from ...tasks import AssociativeRecall
+from ...training import Flow, gradient_flow
+from ...training.history import KEPT
+from .end_to_end import attention_by_offset, task_of
+from .figures_1_4 import Training
+from .stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
+from .theory import Population, jump_limit
 
 HEAD = style.PALETTE[:4]
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (4, 1.5, 1, 1.5)))
@@ -54,9 +54,8 @@ def training(pop: Population, run: Training) -> Figure:
 
 def _attention(ax: Axes, attention: np.ndarray, title: str | None = None) -> None:
     """Attention ``(K, W)`` of the heads by offset."""
-    rows, columns = (
-        [f"{word}{i + 1}" for i in range(n)] for word, n in zip(("head ", ""), attention.shape, strict=True)
-    )
+    rows = [f"head {h + 1}" for h in range(len(attention))]
+    columns = [f"{offset + 1}" for offset in range(attention.shape[1])]
     style.heatmap(ax, attention, 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
     ax.set_xlabel("offset", fontsize=9)
 
@@ -77,8 +76,7 @@ RANKINGS = {" > ".join(f"β{'₁₂₃'[head]}" for head in heads): np.argsort(h
 
 
 def show_orders(pop: Population, until: float, few: bool) -> None:
-    """A flow from every order of three beta, followed until a time: loss so far and the first layer's attention; the small profile draws the first and the last
-    order."""
+    """A flow from every order of three beta until a time: loss so far and the first layer's attention; the small profile draws the first and the last order."""
     names = list(RANKINGS)[::5] if few else list(RANKINGS)
     times = np.linspace(0, until, 201)
     starts = {name: small(pop, 0.02 / 4.0 ** RANKINGS[name]) for name in names}
@@ -198,15 +196,15 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
     return fig
 
 
-def free(runs: Mapping[str, Trained]) -> Figure:
-    """The whole model with a free matrix, one column for each setting. Top: loss of the output divided by its sum, every seed; bottom: attention of the
-    heads to the offsets at the end, first seed."""
+def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+    """The whole model with a free matrix, a column each setting. Top: loss of the output over its sum, all seeds; bottom: attention at the end, first seed."""
     fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
     for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
-        plateau_lines(top, run.task, run.task.order - 1, "plateau values")
-        top.plot(run.steps, run.normalised, color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
+        task = task_of(run)
+        plateau_lines(top, task, task.order - 1, "plateau values")
+        top.plot(run["steps"], run["normalised"], color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
-        _attention(bottom, attention_by_offset(run.w[-1, 0]))
+        _attention(bottom, attention_by_offset(run[f"{KEPT}w"][-1, 0]))
     axes[0][0].set_ylabel("normalised loss")
     return fig
 

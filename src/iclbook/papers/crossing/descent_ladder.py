@@ -13,16 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ....draw import numpy_rng
-from ....statistics import Estimate, widened_error
-from ...nagy2026 import prompts
-from ...nagy2026.ladder import Get, Model, by_size, controls, mixed
-from ...nagy2026.probe_statistics import alignments
+from ...draw import numpy_rng
+from ...statistics import Estimate, widened_error
+from ..nagy2026 import prompts
+from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
+from ..nagy2026.probe_statistics import alignments
 from . import descent
 from .descent import Prompts, Stack, scores
-from .models import FIRST
+from .models import FIRST, Array
 
-Array = np.ndarray
 #: Stacks that vote on a score.
 NEIGHBOURS = 25
 #: Prompts of a stack.
@@ -32,8 +31,7 @@ TOGETHER = 32
 
 
 def lines(n: int = PROMPTS) -> Prompts:
-    """The ladder's regression prompts as numbers, x with a constant beside it ``(n, k, 2)``. x is in deviations of a digit from the middle, 4.5: within a
-    prompt neither centred nor of unit variance, so that a prompt has a curvature of its own."""
+    """The ladder's regression prompts as numbers, x with a constant beside it ``(n, k, 2)``, in deviations from 4.5: every prompt has its own curvature."""
     read = prompts.lines(prompts.CORPUS, n)
     tokens = read.tokens.numpy()
     value = np.full(tokens.max() + 1, -1)

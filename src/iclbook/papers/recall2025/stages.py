@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import permutations, product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ....draw import numpy_rng
-from ....project import check_profile
-from ....statistics import Estimate, bootstrap_error, clustered_share_error
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ....training.computation import Computation
-from ....training.flow import first_crossings
-from ..theory.closed_forms import chained_times, jump_limit
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...project import check_profile
+from ...statistics import Estimate, bootstrap_error, clustered_share_error
+from ...tasks import AssociativeRecall
+from ...training import Flow, first_crossings, gradient_flow
+from ...training.computation import Computation
+from .theory import Array, Population, chained_times, jump_limit
 
-Array = np.ndarray
 Values = dict[str, object]
 #: A head is active once a match at its own offset adds this much to a score.
 ACTIVE = 1.0
@@ -62,8 +59,7 @@ def first_passage(times: Array, values: Array, level: ArrayLike) -> Array:
 
 def activations(pop: Population, starts: Array, until: float | Array, rtol: float = 1e-6, atol: float = 1e-10) -> Array:
     """Times ``(N, K)`` at which the heads of an ensemble of starts ``(N, size)`` become active (``gamma_h >= 1``); inf for heads not active by ``until``."""
-    active = lambda theta: pop.advantage(theta) - ACTIVE  # noqa: E731
-    return first_crossings(pop.gradient, active, starts, until, rtol, atol)
+    return first_crossings(pop.gradient, lambda theta: pop.advantage(theta) - ACTIVE, starts, until, rtol, atol)
 
 
 def ordered(times: Array) -> Array:
@@ -110,12 +106,11 @@ def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, flo
     return {"loss": max(loss), "attention": max(attention)}
 
 
-def plateau_scan(pop: Population, ratios: Sequence[float], scale: float = 0.02) -> dict[str, Array]:
-    """For each ratio of successive beta, ``(scale, scale / ratio, scale / ratio^2)``: :func:`plateau_errors`, and the ``length`` of the plateau between the
-    first two jumps."""
+def plateau_scan(pop: Population, ratios: Sequence[float]) -> dict[str, Array]:
+    """For each ratio of successive beta, from 0.02 down: :func:`plateau_errors`, and the ``length`` of the plateau between the first two jumps."""
     found = []
     for ratio in ratios:
-        flow, times = follow(pop, scale / ratio ** np.arange(pop.n_heads), rtol=1e-7)
+        flow, times = follow(pop, 0.02 / ratio ** np.arange(pop.n_heads), rtol=1e-7)
         found.append(plateau_errors(pop, flow.states[0], times) | {"length": times[1] - times[0]})
     return {name: np.array([each[name] for each in found]) for name in found[0]}
 
@@ -157,10 +152,8 @@ def orders_follow(pop: Population, scale: float = 0.02) -> int:
 
 
 def losses_agree(runs: int, scale: float = 0.1) -> Values:
-    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both.
-
-    The pairs of a run are not independent: the standard error is over runs.
-    """
+    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both. The pairs of a run are
+    not independent: the standard error is over runs."""
     rng, both = numpy_rng(0), [experiment(loss) for loss in ("dp", "ce")]
     betas = scale * np.abs(rng.normal(size=(runs, HEADS)))
     starts = both[0].join(scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
@@ -190,18 +183,12 @@ def loss_times(betas: tuple[float, ...], dot: Array, cross: Array) -> Values:
 # -- the order of learning over random initialisations: is the head with the larger initial beta active first? (A.4) ----------
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """``runs`` initialisations ``beta = scale |N(0, 1)|``, ``w = ratio * scale * N(0, 1)`` at every ratio and scale; a cell is a ratio with a scale."""
 
     beta_scales: tuple[float, ...]
     ratios: tuple[float, ...]
     runs: int
-
-    @property
-    def cells(self) -> list[tuple[float, float]]:
-        """Ratio and scale of each cell."""
-        return list(product(self.ratios, self.beta_scales))
 
 
 GRIDS = {
@@ -210,31 +197,27 @@ GRIDS = {
 }
 
 
-def cell_times(grid: Grid, cells: Sequence[int]) -> Array:
-    """Activation times ``(cells, runs, K)`` of the heads, by falling beta, under the dot-product loss, in these cells, by number; not a number for never.
+def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
+    """``times (cells, runs, K)`` of activation of the heads, by falling beta, under the dot-product loss, in cells of a profile's grid, by number; NaN for never.
 
     Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
     """
-    pop, rng = experiment(), numpy_rng(0)
+    pop, rng, grid = experiment(), numpy_rng(0), GRIDS[profile]
     size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
     starts, until = [], []
-    for ratio, scale in (grid.cells[cell] for cell in cells):
+    for ratio, scale in (list(product(grid.ratios, grid.beta_scales))[cell] for cell in cells):
         starts.append(pop.join(ratio * scale * shift, scale * size))
         until.append(np.full(grid.runs, 20 * jump_limit(ORDER, R) / min(scale, 1.0)))
     # orders of activation need no more: halving the tolerance changes no share by more than a pair or two
     times = activations(pop, np.concatenate(starts), np.concatenate(until), rtol=1e-4, atol=1e-7)
     times = np.take_along_axis(times.reshape(-1, grid.runs, HEADS), np.argsort(-size, -1)[None], -1)
-    return np.where(np.isfinite(times), times, np.nan)
-
-
-def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
-    """``times``: :func:`cell_times` of a profile's grid."""
-    return {"times": cell_times(GRIDS[profile], cells)}
+    return {"times": np.where(np.isfinite(times), times, np.nan)}
 
 
 def census_computation(profile: str) -> Computation:
     """All cells of a profile's grid. Rounding moves a time by no more than a billionth, and by a millionth between two machines."""
-    group, count = check_profile(profile), len(GRIDS[profile].cells)
+    group, grid = check_profile(profile), GRIDS[profile]
+    count = len(grid.ratios) * len(grid.beta_scales)
     return Computation("recall2025", "census", activated, (group,), 0, count, 1e-6, (group,))
 
 
@@ -249,33 +232,27 @@ def shares(grid: Grid, times: Array) -> dict[str, Array]:
     times = times.reshape(len(grid.ratios), len(grid.beta_scales), grid.runs, HEADS)
     finished = np.isfinite(times).all(-1).mean(-1)
     times = np.where(np.isnan(times), np.inf, times)
-    larger, decided = np.zeros(times.shape[:-1]), np.zeros(times.shape[:-1])
-    for i, j in combinations(range(HEADS), 2):
-        larger += times[..., i] < times[..., j]
-        decided += times[..., i] != times[..., j]
+    i, j = np.triu_indices(HEADS, 1)
+    larger, decided = (times[..., i] < times[..., j]).sum(-1), (times[..., i] != times[..., j]).sum(-1)
     pairs = larger.sum(-1) / np.maximum(decided.sum(-1), 1)
     return {"pairs": pairs, "finished": finished, "larger": larger, "decided": decided}
 
 
 def order_values(found: dict[str, Array], grid: Grid) -> Values:
-    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs; the ratio 1 scales beta and w together.
-
-    All cells of a run use the same normals, so the range over the scales is bootstrapped over runs.
-    """
+    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs; the ratio 1 scales beta and w together. All cells of a
+    run use the same normals, so the range over the scales is bootstrapped over runs."""
 
     def at(ratio: float) -> Estimate:
         i = grid.ratios.index(ratio)
-        errors = [clustered_share_error(*cell) for cell in zip(found["larger"][i], found["decided"][i], strict=True)]
-        return Estimate(found["pairs"][i], np.array(errors))
+        return Estimate(found["pairs"][i], np.array([clustered_share_error(*cell) for cell in both[i]]))
 
     def spread(runs: Array) -> float:  # (runs, 2, beta_scales)
         return float(np.ptp(runs[:, 0].sum(0) / runs[:, 1].sum(0)))
 
+    both = np.stack([found["larger"], found["decided"]], 2)  # (ratios, beta_scales, 2, runs)
     together, smallest = at(1.0), int(np.argmin(grid.beta_scales))
     between = [i for i, ratio in enumerate(grid.ratios) if 0 < ratio <= 1]
-    errors = [
-        bootstrap_error(spread, np.stack([found["larger"][i], found["decided"][i]]).transpose(2, 0, 1)) for i in between
-    ]
+    errors = [bootstrap_error(spread, both[i].transpose(2, 1, 0)) for i in between]
     return {
         "census/runs": grid.runs,
         "census/joint": together.value[np.argsort(grid.beta_scales)],

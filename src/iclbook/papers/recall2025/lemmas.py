@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from ....draw import numpy_rng, torch_rng
-from ....models import RecallTransformer
-from ....tasks import AssociativeRecall
-from ..theory.closed_forms import lemma_c2, mean_delta, score_weight
-from ..theory.population import Population
+from ...draw import numpy_rng, torch_rng
+from ...models import RecallTransformer
+from ...tasks import AssociativeRecall
 from .construction import enumerated, relative
 from .stages import Values
+from .theory import Array, Population, mean_delta, score_weight
 
 
 def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
     """Largest relative error of lemma C.1's gradients in w and beta against autograd, with the matrix that A.2 prints and with the one of the proof."""
     rng, worst = numpy_rng(seed), {"printed": 0.0, "lemma": 0.0}
-    for matrix in worst:
-        for order in (2, 3):
-            pop = Population(AssociativeRecall(order, 2), order, order, 0.5, matrix)
-            for _ in range(draws):
-                theta = rng.normal(size=pop.size)
-                _, exact = enumerated(pop, theta)
-                beta = pop.split(theta)[1]
-                a, by_score = pop.attention(theta), pop._score_gradient(pop.weights(theta))
-                # (1 + gamma) 1{match} - <e, I~ R>, with I~ R taken from the matrix in use
-                read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
-                inner = (1 + pop.gamma) * pop.match - pop.gamma - read[:, :, None]
-                by_w = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
-                by_beta = 2 * beta * (by_score @ read)
-                for got, want in zip((by_w, by_beta), pop.split(exact), strict=True):
-                    worst[matrix] = max(worst[matrix], relative(got, want))
+    for matrix, order, _ in product(worst, (2, 3), range(draws)):
+        pop = Population(AssociativeRecall(order, 2), order, order, 0.5, matrix)
+        theta = rng.normal(size=pop.size)
+        beta = pop.split(theta)[1]
+        a, by_score = pop.attention(theta), pop._score_gradient(pop.weights(theta))
+        # (1 + gamma) 1{match} - <e, I~ R>, with I~ R taken from the matrix in use
+        read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
+        inner = (1 + pop.gamma) * pop.match - pop.gamma - read[:, :, None]
+        by_w = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
+        for got, want in zip((by_w, 2 * beta * (by_score @ read)), pop.split(enumerated(pop, theta)[1]), strict=True):
+            worst[matrix] = max(worst[matrix], relative(got, want))
     return {f"lemmaC1/{matrix}": error for matrix, error in worst.items()}
+
+
+def lemma_c2(pop: Population, alpha: Array, beta: Array, delta: Array, printed: bool) -> tuple[Array, Array]:
+    """Gradients ``d loss / d w (K, W)`` and ``d loss / d beta (K,)`` of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12).
+
+    Args:
+        alpha, beta, delta: ``(K,)``.
+        printed: equation 12's prefactor ``e^{alpha + delta}`` for every i; otherwise ``e^alpha`` for i = h and 1 for the others (equation 6).
+    """
+    own = np.eye(len(alpha), pop.window, dtype=bool)
+    weights = pop.weights(pop.join(alpha[:, None] * own + delta[:, None], beta))
+    sums = np.einsum("t,thi->hi", pop._score_gradient(weights), pop.match)  # Delta_{h, i}
+    total = np.exp(alpha) + pop.window - 1
+    lead = np.expm1(alpha) / total * np.diagonal(sums)
+    prefactor = np.exp(alpha + delta)[:, None] if printed else np.where(own, np.exp(alpha)[:, None], 1.0)
+    by_w = (pop.kappa * beta**2 / total)[:, None] * prefactor * (sums - lead[:, None])
+    return by_w, 2 * beta * pop.kappa * lead
 
 
 def lemma_c2_errors(seed: int = 0, draws: int = 20) -> Values:
@@ -46,11 +60,9 @@ def lemma_c2_errors(seed: int = 0, draws: int = 20) -> Values:
             alpha, beta, delta = rng.normal(size=(3, order))
             for name, shift in (("eq6", delta), ("eq12", delta), ("eq12_delta0", 0 * delta)):
                 theta = pop.join(alpha[:, None] * np.eye(order) + shift[:, None], beta)
-                by_score = pop._score_gradient(pop.weights(theta))
-                w, b = pop.split(pop.gradient(theta))
-                by_beta, by_w = lemma_c2(alpha, beta, shift, by_score, pop.match, pop.kappa, name != "eq6")
-                worst["eq11"] = max(worst["eq11"], relative(by_beta, b))
-                worst[name] = max(worst[name], relative(by_w, w))
+                found, wanted = lemma_c2(pop, alpha, beta, shift, name != "eq6"), pop.split(pop.gradient(theta))
+                for key, got, want in zip((name, "eq11"), found, wanted, strict=True):
+                    worst[key] = max(worst[key], relative(got, want))
     return {f"lemmaC2/{name}": error for name, error in worst.items()}
 
 
@@ -109,8 +121,7 @@ def lemma_d1_matrix(above: float, length: int = 6, seed: int = 0) -> float:
 
 
 def lemma_c3_weight(seed: int = 0, draws: int = 10) -> Values:
-    """Largest relative error of lemma C.3's ``E Delta_{1,1}`` with ``e^(alpha - 1)`` in gamma_1 (``printed``) and with ``e^alpha - 1`` (``eq13``), against
-    the population's gradient in beta (equation 5)."""
+    """Largest relative error of lemma C.3's ``E Delta_{1,1}`` with ``e^(alpha - 1)`` (``printed``) and ``e^alpha - 1`` (``eq13``) in gamma_1, by equation 5."""
     rng, worst = numpy_rng(seed), {"printed": 0.0, "eq13": 0.0}
     pop = Population(AssociativeRecall(4, 3), 4, 4, 0.5)
     for _ in range(draws):

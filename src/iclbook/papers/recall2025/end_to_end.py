@@ -8,22 +8,23 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor, nn
 
-from .... import random
-from ....models import RecallTransformer
-from ....project import check_profile
-from ....statistics import Estimate
-from ....store import Results
-from ....tasks import AssociativeRecall, Batch
-from ....training import Run, gradient_flow
-from ....training.groups import Momentum
-from ....training.history import KEPT
-from ....training.study import Group, Study
-from ..theory.population import Population
+from ... import random
+from ...models import RecallTransformer
+from ...project import check_profile
+from ...statistics import Estimate
+from ...store import Results
+from ...tasks import AssociativeRecall, Batch
+from ...training import Run, gradient_flow
+from ...training.groups import Momentum
+from ...training.history import KEPT
+from ...training.study import Group, Study
 from .stages import Values, first_passage, middles, patience, small
+from .theory import Array, Population
 
-Array = np.ndarray
+Arrays = dict[str, Array]
 #: Steps between two records, and held-out sequences at each, the same at all; what these are for, among the purposes of :mod:`iclbook.random`.
 EVERY, HELD_OUT, PURPOSE = 20, 512, 50
 
@@ -80,65 +81,40 @@ class OnSequences:
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """SGD with momentum, as in section 3: order four with the window kept, from two scales, and with everything lifted (order three at the small profile, for
-    speed)."""
-
-    def study(name: str, order: int, a0: bool, scales: dict[str, float], seeds: int, steps: int) -> Study:
+    """SGD with momentum, as in section 3: order four with the window kept, from two scales, and with everything lifted (of order three at the small profile)."""
+    paper = check_profile(profile) == "paper"
+    rows = (
+        ("free_window", 4, True, {"large": 0.1, "small": 0.01}, *((30, 900) if paper else (2, 40))),
+        ("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, *((12, 6000) if paper else (2, 80))),
+    )
+    studies = {}
+    for name, order, a0, scales, seeds, steps in rows:
         task = AssociativeRecall(order, 4)
         kwargs = {"order": order, "n_responses": 4, "n_heads": order, "a0": a0, "a1": False, "a2": False, "a3": False}
-        groups = tuple(
-            Group(
-                label,
-                RecallTransformer,
-                kwargs,
-                tuple(Run(seed, rate=0.3, init_scale=scale) for seed in range(seeds)),
-                Momentum(0.9),
-                dot_product_loss,
-                observe=OnSequences(task),
-                keep=("w",),
-                keep_at=(0, steps),
-            )
-            for label, scale in scales.items()
-        )
+        how = {"observe": OnSequences(task), "keep": ("w",), "keep_at": (0, steps)}
+        groups = []
+        for label, scale in scales.items():
+            runs = tuple(Run(seed, rate=0.3, init_scale=scale) for seed in range(seeds))
+            groups.append(Group(label, RecallTransformer, kwargs, runs, Momentum(0.9), dot_product_loss, **how))
         marks = (1, *range(EVERY, steps + 1, EVERY))
-        return Study("recall2025", name, task, groups, steps, 64, marks, dtype="float64")
-
-    paper = check_profile(profile) == "paper"
-    seeds, steps = ((30, 12), (900, 6000)) if paper else ((2, 2), (40, 80))
-    window = study("free_window", 4, True, {"large": 0.1, "small": 0.01}, seeds[0], steps[0])
-    lifted = study("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, seeds[1], steps[1])
-    return {window.name: window, lifted.name: lifted}
+        studies[name] = Study("recall2025", name, task, tuple(groups), steps, 64, marks, dtype="float64")
+    return studies
 
 
-@dataclass(frozen=True)
-class Trained:
-    """Trainings of one kind from S seeds: ``steps (T,)``, dot-product ``loss (T, S)`` on held-out sequences, ``normalised (T, S)``, the loss of the output
-    divided by its sum over responses, whose plateaus are those of the simplified model, and first-layer scores ``w (2, S, K, width)`` before training and
-    after."""
+def trained(results: Mapping[str, Results]) -> dict[str, Arrays]:
+    """The window kept, from a large (``window``) and from a ``small`` scale, and everything ``lifted``; from the results of the studies by name.
 
-    steps: Array
-    loss: Array
-    normalised: Array
-    w: Array
-
-    @property
-    def task(self) -> AssociativeRecall:
-        """The task of the studies: four responses, and an order equal to the number of heads, since there is a head for each symbol."""
-        return AssociativeRecall(self.w.shape[-2], 4)
+    Of S seeds: ``steps (T,)``, dot-product ``held_loss (T, S)`` on held-out sequences, ``normalised (T, S)``, the loss of the output divided by its sum over
+    responses, whose plateaus are those of the simplified model, and first-layer scores ``kept w (2, S, K, width)`` before training and after.
+    """
+    window = results["free_window"]
+    lifted = results["free_lifted"].group("lifted")
+    return {"window": window.group("large"), "small": window.group("small"), "lifted": lifted}
 
 
-def trained(results: Mapping[str, Results]) -> dict[str, Trained]:
-    """The window kept, from a large and from a small scale, and everything lifted; from the results of the studies by name."""
-    groups = {
-        "window": ("free_window", "large"),
-        "small": ("free_window", "small"),
-        "lifted": ("free_lifted", "lifted"),
-    }
-    names = ("steps", "held_loss", "normalised", f"{KEPT}w")
-    return {
-        name: Trained(*(results[study][f"{group}/{array}"] for array in names))
-        for name, (study, group) in groups.items()
-    }
+def task_of(run: Arrays) -> AssociativeRecall:
+    """The task of a training: four responses, and an order equal to the number of heads, since there is a head for each symbol."""
+    return AssociativeRecall(run[f"{KEPT}w"].shape[-2], 4)
 
 
 #: A loss rests at a plateau if it falls there at most a tenth as fast as at the jumps on both of its sides.
@@ -150,8 +126,7 @@ SINGLED = 0.5
 def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
     """Whether a loss ``(T,)``, sampled at ``steps (T,)``, rests at each plateau between the first and the last, ``(order - 2,)``.
 
-    Its speed at the two middles beside the plateau is compared with its least speed between them. One smooth fall, of whatever shape with a single
-    fastest point, rests nowhere.
+    Its speed at the two middles beside the plateau is compared with its least speed between them. One smooth fall with a single fastest point rests nowhere.
     """
     jumps = first_passage(steps, -normalised[:, None], -middles(task, task.order - 1))
     speed = -np.diff(normalised) / np.diff(steps)  # (T - 1,)
@@ -163,9 +138,8 @@ def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
 def attention_by_offset(w: Array) -> Array:
     """Attention ``(..., K, K)`` of the heads, one for each symbol, to the offsets 1 to K, from their scores ``(..., K, width)``. Scores begin with offset 1
     where a head sees a window of K, otherwise with the token itself."""
-    e, order = np.exp(w - w.max(-1, keepdims=True)), w.shape[-2]
-    first = int(w.shape[-1] > order)
-    return (e / e.sum(-1, keepdims=True))[..., first : first + order]
+    order, first = w.shape[-2], int(w.shape[-1] > w.shape[-2])
+    return softmax(w, -1)[..., first : first + order]
 
 
 def offsets_found(w: Array) -> Array:
@@ -181,29 +155,26 @@ def together(task: AssociativeRecall, beta: float = 0.02, records: int = 400) ->
     return rests(flow.times, pop.value(flow.states), task).mean()
 
 
-def free_values(runs: Mapping[str, Trained]) -> Values:
+def free_values(runs: Mapping[str, Arrays]) -> Values:
     """For each kind of training: shares of plateaus and seeds at which the loss rests, of seeds that end below a tenth of the first plateau, and of seeds in
     which all offsets but one find a head; and how many times later, from the small scale, the loss passes the middle of the first two plateaus."""
-    window = runs["window"]
-    middle = float(middles(window.task, 1)[0])
-    first = [first_passage(run.steps, -run.normalised, -middle) for run in (runs["small"], window)]
+    window, task = runs["window"], task_of(runs["window"])
+    middle = float(middles(task, 1)[0])
+    first = [first_passage(run["steps"], -run["normalised"], -middle) for run in (runs["small"], window)]
     values: Values = {
-        "full/seeds": [run.loss.shape[1] for run in runs.values()],
-        "free/rests_together": together(window.task),
-        "free/first_later": Estimate.ratio(*np.minimum(first, window.steps[-1])),
+        "full/seeds": [run["held_loss"].shape[1] for run in runs.values()],
+        "free/rests_together": together(task),
+        "free/first_later": Estimate.ratio(*np.minimum(first, window["steps"][-1])),
     }
     at_start = []
     for name, run in runs.items():
-        order, n = run.task.order, run.loss.shape[1]
-        calm = np.array([rests(run.steps, course, run.task) for course in run.normalised.T])  # (S, order - 2)
+        task = task_of(run)
+        calm = np.array([rests(run["steps"], course, task) for course in run["normalised"].T])  # (S, order - 2)
         if name == "window":
             values["free/rests_each"] = calm.mean(0)
-        learned = run.loss[-1] < run.task.plateau_dp(0) / 10
-        before, after = (offsets_found(w) >= order - 1 for w in run.w)
+        before, after = offsets_found(run[f"{KEPT}w"]) >= task.order - 1  # (S,) each
         at_start.append(before.mean())
-        values |= {
-            f"free/rests_{name}": Estimate.share(int(calm.sum()), calm.size),
-            f"free/learned_{name}": Estimate.share(int(learned.sum()), n),
-            f"free/found_{name}": Estimate.share(int(after.sum()), n),
-        }
+        learned = run["held_loss"][-1] < task.plateau_dp(0) / 10
+        for key, hits in (("rests", calm), ("learned", learned), ("found", after)):
+            values[f"free/{key}_{name}"] = Estimate.share(int(hits.sum()), hits.size)
     return values | {"free/found_start": max(at_start)}

@@ -5,30 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .... import random
-from ....draw import numpy_rng, torch_rng
-from ....models import Attention
-from ....models.attention import ACTIVATIONS
-from ....models.deep_attention import DeepAttention
-from ....models.single_head import SingleHead
-from ....models.trained_tf import TrainedStep
-from ....project import check_profile
-from ....statistics import Estimate, widened_error
-from ....store import Results
-from ....tasks import Batch
-from ....tasks.categorical import Anchors
-from ....training import FullBatch, Run, Sgd
-from ....training.groups import cross_entropy, squared_error
-from ....training.study import Group, Study
-from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, next_symbol, prompts, sequence
+from ... import random
+from ...draw import numpy_rng, torch_rng
+from ...models import Attention
+from ...models.attention import ACTIVATIONS
+from ...models.deep_attention import DeepAttention
+from ...models.single_head import SingleHead
+from ...models.trained_tf import TrainedStep
+from ...project import check_profile
+from ...statistics import Estimate, widened_error
+from ...store import Results
+from ...tasks import Batch
+from ...tasks.categorical import Anchors
+from ...training import FullBatch, Run, Sgd
+from ...training.groups import Circuits, cross_entropy, squared_error
+from ...training.study import Group, Study
+from ..agarwal2025 import closed_forms
+from ..recall2025.stages import first_passage
+from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, Array, next_symbol, prompts, read_out, sequence
 
-Array = np.ndarray
 Race = dict[str, Array]
 ARMS = ("uniform", "values", "routing")
 #: Factor on the rate of the chosen matrices, as in agarwal2025.
@@ -71,19 +72,15 @@ class OwnSequence:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class Nothing(Circuits):
     """Observes nothing: losses are all that is asked."""
-
-    def held_out(self) -> None:
-        """Nothing."""
 
     def __call__(self, model: nn.Module, held_out: None) -> dict[str, Tensor]:
         """Nothing."""
         return {}
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(NamedTuple):
     """A model and how it is trained.
 
     Attributes:
@@ -106,38 +103,17 @@ class Trial:
 
 _HEADS = {"d": REGRESSION.d, "n_heads": 2}
 _STACK = {"d": REGRESSION.d, "width": 12, "n_layers": 3, "layer_norm": False}
-_CATEGORIES = {"d": CATEGORIES.d, "n_classes": CATEGORIES.n_classes, "width": CATEGORIES.width}
+_CHAIN = {"d_x": CHAIN.d, "d_k": 3, "d_v": 3, "n_classes": CHAIN.n}
+_CATEGORIES = {"d": CATEGORIES.d, "n_classes": CATEGORIES.n_classes, "width": CATEGORIES.width, "init": "glorot"}
+_KNOWN = OwnPrompts(KnownCategories(**vars(CATEGORIES)))
+_ROUTING = ("W_Q", "W_K")
 TRIALS: dict[str, Trial] = {
     "heads": Trial(OwnPrompts(REGRESSION), Attention, _HEADS, squared_error, 0.02),
     "linear": Trial(OwnPrompts(REGRESSION), Attention, {**_HEADS, "activation": "linear"}, squared_error, 0.02),
-    "deep": Trial(
-        OwnPrompts(REGRESSION),
-        DeepAttention,
-        _STACK,
-        squared_error,
-        0.01,
-        held=("key_bias",),  # adds the same to all scores of a query
-    ),
-    "chain": Trial(
-        OwnSequence(),
-        SingleHead,
-        {"d_x": CHAIN.d, "d_k": 3, "d_v": 3, "n_classes": CHAIN.n},
-        next_symbol,
-        0.1,
-        0.1,
-        values=("W_V", "W_O"),
-        routing=("W_Q", "W_K"),
-    ),
-    "known": Trial(
-        OwnPrompts(KnownCategories(**vars(CATEGORIES))),
-        TrainedStep,
-        {**_CATEGORIES, "init": "glorot"},
-        cross_entropy,
-        0.02,
-        values=("W_V", "P"),
-        routing=("W_Q", "W_K"),
-        held=("embed",),
-    ),
+    # the bias of keys adds the same to all scores of a query
+    "deep": Trial(OwnPrompts(REGRESSION), DeepAttention, _STACK, squared_error, 0.01, held=("key_bias",)),
+    "chain": Trial(OwnSequence(), SingleHead, _CHAIN, next_symbol, 0.1, 0.1, ("W_V", "W_O"), _ROUTING),
+    "known": Trial(_KNOWN, TrainedStep, _CATEGORIES, cross_entropy, 0.02, 1.0, ("W_V", "P"), _ROUTING, ("embed",)),
 }
 
 
@@ -145,16 +121,15 @@ def rate_studies(profile: str) -> dict[str, Study]:
     """All arms of each model at all base rates, base rates slowest; one step a record at first, then more and more. Seeds are those from :data:`FIRST` on; rates
     were chosen on seeds 0 and 1, that of the chain after a first run, whose best uniform rate was the highest."""
     paper = check_profile(profile) == "paper"
-    seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])
+    n_seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])
+    seeds = range(FIRST, FIRST + n_seeds)
     marks = tuple(np.unique(np.geomspace(1, steps, 90).round().astype(int)).tolist())
     studies = {}
     for name, trial in TRIALS.items():
         groups = []
         for arm, quicker in {"uniform": (), "values": trial.values, "routing": trial.routing}.items():
             factors = (*((parameter, 0.0) for parameter in trial.held), *((parameter, FACTOR) for parameter in quicker))
-            runs = [
-                Run(FIRST + k, trial.rate * m, trial.scale, factors=factors) for m in multiples for k in range(seeds)
-            ]
+            runs = [Run(seed, trial.rate * m, trial.scale, factors=factors) for m in multiples for seed in seeds]
             how = {"observe": Nothing(), "may_diverge": True}
             groups.append(Group(arm, trial.model, trial.kwargs, tuple(runs), Sgd(), trial.loss, **how))
         data, key = FullBatch(trial.data), f"rates_{name}"
@@ -163,15 +138,8 @@ def rate_studies(profile: str) -> dict[str, Study]:
 
 
 def steps_to(times: Array, losses: Array, level: Array) -> Array:
-    """First time ``(R,)`` at which ``losses (T, R)``, at ``times (T,)``, are down to ``level (R,)``: interpolated, at least 1, infinite where never."""
-    found = np.full(losses.shape[1], np.inf)
-    for r, (loss, target) in enumerate(zip(losses.T, level, strict=True)):
-        below = np.flatnonzero(loss <= target)
-        if len(below):
-            b = below[0]
-            part = (loss[b - 1] - target) / (loss[b - 1] - loss[b]) if b else 1.0
-            found[r] = max(1.0, times[max(b - 1, 0)] + part * (times[b] - times[max(b - 1, 0)]))
-    return found
+    """First time ``(...)`` at which ``losses (T, ...)``, at ``times (T,)``, are down to a level: interpolated, at least 1, infinite where never."""
+    return np.maximum(first_passage(times, -losses, -level), 1.0)
 
 
 def at_best(steps: Array) -> Array:
@@ -190,11 +158,8 @@ def race(times: Array, losses: Mapping[str, Array]) -> Race:
         figure those of both arms over the plain rate, and of routing over the best uniform rate.
     """
     level, plain = losses["uniform"][-1, 0], float(times[-1])
-    every, best = {}, {}
-    for arm, loss in losses.items():
-        steps = steps_to(times, loss.reshape(len(loss), -1), np.tile(level, loss.shape[1]))
-        every[arm] = np.minimum(steps, plain).reshape(loss.shape[1:])
-        best[arm] = at_best(every[arm])
+    every = {arm: np.minimum(steps_to(times, loss, level), plain) for arm, loss in losses.items()}
+    best = {arm: at_best(steps) for arm, steps in every.items()}
     return {
         "routing": np.log(every["values"][0] / every["routing"][0]),
         "uniform": np.log(best["values"] / best["uniform"]),
@@ -249,24 +214,17 @@ def rate_values(found: Mapping[str, Race]) -> dict[str, object]:
 
 
 def deviation(activation: str, seed: int) -> float:
-    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)`` from autograd, as a share of the largest gradient, on a random head with this activation.
-
-    Compatibility ``b = u . v`` is taken from the values and from the gradient ``u`` in what attention puts out.
-    """
+    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)`` from autograd, as a share of the largest gradient, on a random head with this activation;
+    ``b = u . v`` of the values and of the gradient ``u`` in what attention puts out."""
     model = Attention(2, 2, activation=activation).double()
     model.initialise(torch_rng(seed))
     batch = prompts(REGRESSION, seed)
-    circuits = model.circuits()
-    folded = torch.einsum("hed,db->heb", circuits["kq"][:, :, :2], batch.query)
+    folded = torch.einsum("hed,db->heb", model.circuits()["kq"][:, :, :2], batch.query)
     scores = torch.einsum("heb,leb->hlb", folded, batch.context).detach().requires_grad_()
-    weights = ACTIVATIONS[activation](scores)
-    values = torch.einsum("hnd,ldb->hnlb", circuits["ov"], batch.context).detach()[:, 0]  # (H, L, B)
+    weights, values = ACTIVATIONS[activation](scores), read_out(model, batch)[:, 0].detach()  # (H, L, B)
     answer = (weights * values).sum((0, 1))
-    loss = ((answer - batch.target[0]) ** 2).mean()
-    by_score, by_answer = torch.autograd.grad(loss, [scores, answer])
-    compatibility = by_answer * values
-    mean = (weights * compatibility).sum(1, keepdim=True)
-    law = (weights * (compatibility - mean)).detach()
+    by_score, by_answer = torch.autograd.grad(((answer - batch.target[0]) ** 2).mean(), [scores, answer])
+    law = closed_forms.score_gradient(weights.mT, (by_answer * values).mT).mT.detach()
     return float((law - by_score).abs().max() / by_score.abs().max())
 
 

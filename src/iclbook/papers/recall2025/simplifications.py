@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ....draw import torch_rng
-from ....models import RecallTransformer
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ....training.computation import Computation
-from ....training.flow import first_crossings
-from ..theory.closed_forms import jump_limit
-from ..theory.population import OwnQueries, Population
+from ...draw import torch_rng
+from ...models import RecallTransformer
+from ...tasks import AssociativeRecall, Batch
+from ...training import Flow, first_crossings, gradient_flow
+from ...training.computation import Computation
+from ...training.landscape import Family
 from .stages import ACTIVE, HEADS, ORDER, RANKS, R, Values, first_passage, middles, ordered, patience, small
+from .theory import Array, OwnQueries, Population, jump_limit
 
-Array = np.ndarray
 Run = dict[str, Array]
 #: Order of the task on which simplifications are lifted one by one and jointly, with as many heads.
 LIFTED_ORDER = 3
@@ -28,60 +26,6 @@ SEPARATE = 1.2
 
 
 # -- the lifted models -------------------------------------------------------------------------------------------------------
-
-
-def gradient_of(model: RecallTransformer, tokens: Array) -> Callable[[Array], Array]:
-    """Gradient of the population loss ``1 - mean(right + (sum - right) / n_responses)`` in the flat parameters ``(w, beta)``, in closed form.
-
-    With ``A_h`` the first layer's attention from the keys t, ``a_h`` that from the last token, and ``M_b`` the products of the tokens of sequence b through
-    the symbols' matrix, a key's score is ``sum_h beta_h^2 (A_h c_bh)_t``. Under A2 ``c_bh`` is the row of ``M_b`` that belongs to the token h before the
-    end; with A2 lifted, ``c_b1`` is that of the last token and ``c_bh = M_b^T a_{h-1}``.
-
-    Args:
-        model: with A1 and beta above the diagonal; its parameters are not read.
-        tokens: ``(n!, l)``, one sequence for each query, in the order of the responses that answer them.
-    """
-    n_heads, length, lifted = model.n_heads, model.length, not model.a2
-    keys = model.responses.numpy() if model.a3 else np.arange(length)
-    rows = np.append(keys, length - 1)
-    low, width = (1, n_heads) if model.a0 else (0, length)
-    offset = rows[:, None] - np.arange(length)
-    seen = (offset >= low) & (offset < low + width)
-    sees, column = seen.any(1)[:, None], np.where(seen, offset - low, 0)
-    pairs = model.block.numpy()[tokens[:, :, None], tokens[:, None, :]]  # (B, l, l), the matrices M
-    back = length - 1 if lifted else length - np.arange(1, n_heads + 1)
-    fixed = pairs[:, np.atleast_1d(back)].swapaxes(0, 1)  # (heads, B, l): what does not depend on attention
-    wanted = np.zeros((len(tokens), len(keys)))  # derivative of the loss in each key's weight
-    responses = np.flatnonzero(np.isin(keys, model.responses.numpy()))
-    wanted[:, responses] = 1 / model.n_responses
-    wanted[np.arange(len(tokens)), responses] = 1
-    wanted /= -len(tokens)
-
-    def gradient(theta: Array) -> Array:
-        w, beta = theta[:-n_heads].reshape(n_heads, width), theta[-n_heads:]
-        every = _softmax(np.where(seen, w[:, column], -np.inf), sees)  # (K, rows, l)
-        attention, last = every[:, :-1], every[:-1, -1]
-        asked = np.concatenate([fixed, (last @ pairs).swapaxes(0, 1)]) if lifted else fixed  # (K, B, l)
-        parts = asked @ attention.swapaxes(1, 2)  # (K, B, keys)
-        s = _softmax(np.tensordot(beta**2, parts, 1))
-        by_score = s * (wanted - (s * wanted).sum(1, keepdims=True))
-        by_beta = 2 * beta * (parts * by_score).sum((1, 2))
-        by_every = np.zeros_like(every)
-        by_every[:, :-1] = (beta**2)[:, None, None] * (by_score.T @ asked)
-        if lifted:
-            by_asked = (by_score @ attention[1:]) * (beta[1:] ** 2)[:, None, None]  # (K - 1, B, l)
-            by_every[:-1, -1] = (pairs @ by_asked.transpose(1, 2, 0)).sum(0).T
-        moved = every * (by_every - (every * by_every).sum(2, keepdims=True))
-        by_w = [np.bincount(column.ravel(), part.ravel(), width) for part in moved]
-        return np.concatenate([*by_w, by_beta])
-
-    return gradient
-
-
-def _softmax(scores: Array, sees: Array | bool = True) -> Array:
-    """Over the last axis; a row that ``sees`` nothing has weights of zero."""
-    weights = np.exp(scores - np.where(sees, scores.max(-1, keepdims=True), 0.0))
-    return weights / np.where(sees, weights.sum(-1, keepdims=True), 1.0)
 
 
 def exact_loss(s: Tensor, n_responses: int) -> Tensor:
@@ -99,8 +43,7 @@ def every_query(model: RecallTransformer) -> Tensor:
 
 def load(model: RecallTransformer, theta: Array) -> None:
     """Put the parameters ``(w, beta)`` of a flow into the model."""
-    with torch.no_grad():
-        torch.nn.utils.vector_to_parameters(torch.tensor(theta), [model.w, model.beta])
+    torch.nn.utils.vector_to_parameters(torch.tensor(theta), [model.w, model.beta])
 
 
 def flow_of(model: RecallTransformer, betas: Sequence[float], until: float, to_activation: bool = False) -> Flow:
@@ -110,16 +53,14 @@ def flow_of(model: RecallTransformer, betas: Sequence[float], until: float, to_a
         load(model, theta)
         return model.advantage()[0].item() - ACTIVE
 
-    return gradient_flow(
-        gradient_of(model, every_query(model).numpy()),
-        np.concatenate([np.zeros(model.w.numel()), betas]),
-        until,
-        events=[active] if to_activation else [],
-        stop_at=0 if to_activation else None,
-        method="RK45",
-        rtol=1e-6,
-        atol=1e-10,
-    )
+    def loss(model: RecallTransformer, batch: Batch) -> Tensor:
+        return exact_loss(model.response_weights(batch.context), model.n_responses)
+
+    tokens, start = every_query(model), np.concatenate([np.zeros(model.w.numel()), betas])
+    landscape = Family(model, loss)(Batch(tokens, tokens[:0], tokens[:0]))
+    how = {"method": "RK45", "rtol": 1e-6, "atol": 1e-10}
+    how |= {"events": [active], "stop_at": 0} if to_activation else {}
+    return gradient_flow(landscape.gradient, start, until, **how)
 
 
 @torch.no_grad()
@@ -131,20 +72,12 @@ def watched(model: RecallTransformer, flow: Flow) -> Run:
         load(model, theta)
         s = model.response_weights(tokens)
         mass, right = s.sum(-1), s.diagonal()
-        means = torch.stack([exact_loss(s, model.n_responses), mass.mean(), (right / mass).mean()])
-        rows.append(torch.cat([means, model.advantage(), model.beta]).numpy())
-    loss, mass, accuracy, *heads = np.array(rows).T
-    advantage, beta = np.array(heads).reshape(2, model.n_heads, -1).swapaxes(1, 2)
-    normalised = (1 - 1 / model.n_responses) * (1 - accuracy)
-    return {
-        "times": flow.times,
-        "loss": loss,
-        "mass": mass,
-        "accuracy": accuracy,
-        "normalised": normalised,
-        "advantage": advantage,
-        "beta": beta,
-    }
+        means = exact_loss(s, model.n_responses), mass.mean(), (right / mass).mean()
+        rows.append((*means, model.advantage(), model.beta.clone()))
+    names = ("loss", "mass", "accuracy", "advantage", "beta")
+    run = {name: torch.stack(each).numpy() for name, each in zip(names, zip(*rows, strict=True), strict=True)}
+    normalised = (1 - 1 / model.n_responses) * (1 - run["accuracy"])
+    return run | {"times": flow.times, "normalised": normalised}
 
 
 # -- A0, A2 and A3 lifted, one by one and jointly ----------------------------------------------------------------------------
@@ -190,11 +123,6 @@ def jumping(reading: str, variants: Sequence[int]) -> dict[str, Array]:
 LIFTED = Computation("recall2025", "lifted", jumping, tuple(READINGS), 0, len(VARIANTS), 1e-5, tuple(READINGS))
 
 
-def second_over_first(times: Array) -> float:
-    """Second over first of the jumps or activations of a run; 0 if one is missing."""
-    return times[1] / times[0] if np.isfinite(times[1]) else 0.0
-
-
 def kept_lifted(results: Mapping[str, Array], reading: str) -> dict[str, Run]:
     """The stored times ``(K,)`` of a reading, by the name of the variant; NaN is "never"."""
     kept = {kind: results[f"{reading}/{kind}"] for kind in ("jumps", "active")}
@@ -206,7 +134,7 @@ def kept_apart(found: Mapping[str, Run], suffix: str = "") -> Values:
     groups = {"single": SINGLE, "joint": [name for name in found if name not in ("none", *SINGLE)]}
     return {
         f"full/{group}{suffix}": [
-            sum(second_over_first(found[name][kind]) > SEPARATE for name in names) for kind in ("jumps", "active")
+            sum(apart(found[name][kind][:2]) > SEPARATE for name in names) for kind in ("jumps", "active")
         ]
         for group, names in groups.items()
     }
@@ -218,8 +146,8 @@ def lifted_values(found: Mapping[str, Run]) -> Values:
     times, order = alone["times"], alone["active"]
     half = {k: first_passage(times, alone[k], (alone[k][0] + 1) / 2) for k in ("mass", "accuracy")}
     return {
-        "full/A3/jumps": second_over_first(alone["jumps"]),
-        "full/A3/active": second_over_first(order),
+        "full/A3/jumps": apart(alone["jumps"]),
+        "full/A3/active": apart(order[:2]),
         "full/lost": sum(not np.isfinite(run["jumps"][0]) for run in found.values()),
         "full/A0/longer": found["A0"]["jumps"][0] / found["none"]["jumps"][0],
         "idle/kept": np.isfinite(found["none"]["active"]).sum(),
@@ -247,14 +175,12 @@ def normalised_difference(seed: int = 0) -> float:
 def without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
     """A0 alone lifted at the paper's size, order four and three heads: least ratio of successive jumps of the loss and of successive activations; the exponent
     in eps of the time at which the only head becomes active from ``beta_1 = eps``; and how far its other scores are apart then, over its own."""
-    run = variant("A0", order=ORDER)
-    models = [RecallTransformer(ORDER, R, HEADS, a0=False) for _ in epsilons]
-    flows = [
-        flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, to_activation=True)
-        for model, eps in zip(models, epsilons, strict=True)
-    ]
-    times = [flow.first() for flow in flows]
-    scores = flows[-1].states[-1, : models[-1].w.shape[1]]  # of the first head for the offsets 0, 1, ...
+    run, times = variant("A0", order=ORDER), []
+    for eps in epsilons:
+        model = RecallTransformer(ORDER, R, HEADS, a0=False)
+        flow = flow_of(model, (eps, 0.0, 0.0), 1000 * jump_limit(ORDER, R) / eps, to_activation=True)
+        times.append(flow.first())
+    scores = flow.states[-1, : model.w.shape[1]]  # of the first head for the offsets 0, 1, ...
     return {
         "full/A0/jumps": apart(run["jumps"]),
         "full/A0/active": apart(run["active"]),

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....draw import numpy_rng
-from ....statistics import Estimate, bootstrap_error
-from ...nagy2026.probe_statistics import Alignment, alignments
-from .models import FIRST
+from ...draw import numpy_rng
+from ...statistics import Estimate, bootstrap_error
+from ..nagy2026.probe_statistics import Alignment, alignments
+from .models import FIRST, Array
 
-Array = np.ndarray
 PROMPTS, PAIRS, LAYERS = 64, 12, 8
 
 
@@ -149,8 +148,7 @@ def scores(found: Alignment) -> dict[str, Array]:
 
 
 def sample(stacks: int) -> dict[str, dict[str, Array]]:
-    """Scores of ``stacks`` stacks that ``descend``, half of each kind, and of as many of each kind that does not; every stack has prompts of its own:
-    ``{statistic: {"descend": (n,), kind: (n,)}}``."""
+    """Scores ``{statistic: {"descend": (n,), kind: (n,)}}`` of stacks that descend, half of each kind, and as many of each other kind, all on own prompts."""
     rng = numpy_rng(FIRST)
 
     def of(kind: Stack, n: int) -> dict[str, Array]:

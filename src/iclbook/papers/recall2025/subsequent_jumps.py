@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....draw import numpy_rng
-from ....statistics import Estimate, bootstrap_error
-from ....tasks import AssociativeRecall
-from ....training import gradient_flow
-from ....training.flow import first_crossings
-from ..theory.closed_forms import chained_times, jump_limit
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...statistics import Estimate, bootstrap_error
+from ...tasks import AssociativeRecall
+from ...training import first_crossings, gradient_flow
 from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small
 from .theorem_3_1 import start
+from .theory import Array, Population, chained_times, jump_limit
 
-Array = np.ndarray
 CASES = ((3, 1), (4, 1), (4, 2))  # order, heads learned before
 #: Ratios of the three initial beta, as in the chapter's other flows.
 FALLING = np.array([1.0, 1 / 4, 1 / 16])
@@ -23,15 +20,13 @@ FALLING = np.array([1.0, 1 / 4, 1 / 16])
 def initialisation(pop: Population, learned: int, beta: float, w: float, eps: float) -> Array:
     """``I_h`` with h - 1 = ``learned``: these heads at ``w = w e_i`` and ``beta``, the next at ``eps``, the others at zero."""
     heads, betas = np.zeros((pop.n_heads, pop.window)), np.zeros(pop.n_heads)
-    for h in range(learned):
-        heads[h, h], betas[h] = w, beta
-    betas[learned] = eps
+    heads[:learned] = w * np.eye(learned, pop.window)
+    betas[:learned], betas[learned] = beta, eps
     return pop.join(heads, betas)
 
 
 def later_jump(order: int, learned: int, eps: float = 1e-3, c: float = 60.0) -> tuple[float, float]:
-    """Time of the jump from I_h (``beta^2 = c``, ``w = c e_i``) over that of the first jump of the reduced order, and the factor ``k / (k - h + 1)`` that
-    counting offsets predicts."""
+    """Time of the jump from I_h (``beta^2 = c``, ``w = c e_i``) over that of the reduced order's first jump, and the predicted factor ``k / (k - h + 1)``."""
     left = order - learned
     pop, reduced = (Population(AssociativeRecall(n, R), n, n) for n in (order, left))
     until, times = 4 * order / left * jump_limit(left, R) / eps, []
@@ -100,8 +95,7 @@ def stitched(scales: tuple[float, float] = (0.01, 0.003), large: float = 2.0) ->
 
 
 def sharpness(pop: Population, scales: tuple[float, ...]) -> Array:
-    """Length of each plateau over the time in which the loss then falls from 0.9 to 0.1 of the step to the next, ``(scales, K)``; 0 for a plateau that is
-    passed without rest."""
+    """Length of each plateau over the time in which the loss then falls from 0.9 to 0.1 of its step, ``(scales, K)``; 0 for one passed without rest."""
     steps = [(pop.task.plateau_dp(m), pop.task.plateau_dp(m + 1)) for m in range(HEADS)]
     levels = np.array([a * share + b * (1 - share) for a, b in steps for share in (0.9, 0.1)])
     betas = np.array(scales)[:, None] * FALLING

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ....draw import numpy_rng
-from ....statistics import Estimate
-from ..measures.stages import ACTIVE, HEADS, SNAPSHOTS, Values, activations, first_passage, middles, patience, small
-from ..theory.population import Population
+from ...draw import numpy_rng
+from ...statistics import Estimate
+from .stages import ACTIVE, HEADS, SNAPSHOTS, Values, activations, first_passage, middles, patience, small
+from .theory import Array, Population
 
-Array = np.ndarray
 MOMENTUM, BATCH = 0.9, 64
 #: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
 SCALES = (1.0, 0.3, 0.1, 0.03)
 RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
-#: Ranges of rates whose ratios differ by less than this are equally wide. Several settings reach the widest possible, 1750 / 800, exactly: which
+#: Ranges of rates whose ratios differ by less than this are equally wide, and the first of them is taken. Several settings reach the widest possible, 1750 / 800, exactly: which
 #: of them is largest in floating point is a matter of rounding.
 TIE = 1e-6
 
 
-class Setting(NamedTuple):
-    """Initial beta ``scale / ratio^h``, and the effective rates ``rate / (1 - momentum)`` for which the printed steps lie on plateaus 1, 2 and 3: those
-    strictly between ``low`` and ``high``."""
-
-    scale: float
-    ratio: float
-    low: float
-    high: float
+#: Initial beta ``scale / ratio^h``, and the effective rates ``rate / (1 - momentum)`` for which the printed steps lie on plateaus 1, 2 and 3: those strictly
+#: between ``low`` and ``high``; (scale, ratio, low, high).
+Setting = tuple[float, float, float, float]
 
 
 def matching_settings(pop: Population) -> list[Setting]:
@@ -42,14 +36,7 @@ def matching_settings(pop: Population) -> list[Setting]:
     # beta goes down to 1e-8: an absolute tolerance far below it, and w of the order of its square
     times = activations(pop, small(pop, betas), patience(pop, betas), rtol=1e-6, atol=1e-13)
     low, high = (times / SNAPSHOTS).max(1), (times[:, 1:] / SNAPSHOTS[:-1]).min(1)
-    return [Setting(*grid[i], low[i], high[i]) for i in np.flatnonzero(low < high)]
-
-
-def widest(fitting: Sequence[Setting]) -> Setting:
-    """The setting whose range of effective rates is widest (in ratio), the first of equals: by rule, not by eye."""
-    assert fitting, "no setting shows the printed stages at any rate: widen the grid of scales and ratios"
-    most = max(s.high / s.low for s in fitting)
-    return next(s for s in fitting if s.high / s.low >= most * (1 - TIE))
+    return [(*grid[i], low[i], high[i]) for i in np.flatnonzero(low < high)]
 
 
 class Training(NamedTuple):
@@ -108,23 +95,20 @@ def together_share(pop: Population, training: Training) -> Estimate:
 
 
 def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
-    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4).
-
-    Returns:
-        what is recorded, and the trainings by figure and reading.
-    """
+    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4): what is
+    recorded, and the trainings by figure and reading."""
     values: Values = {"fig1/seeds": seeds, "fig1/tried": len(SCALES) * len(RATIOS)}
     runs = {}
     for window, pop in readings.items():
         fitting = matching_settings(pop)
-        chosen = widest(fitting)
-        middle = float(np.sqrt(chosen.low * chosen.high))
-        rates = {"rate": middle, "rate_low": chosen.low, "rate_high": chosen.high}
+        most = max(high / low for *_, low, high in fitting)
+        scale, ratio, low, high = next(s for s in fitting if s[3] / s[2] >= most * (1 - TIE))  # by rule, not by eye
+        middle = float(np.sqrt(low * high))
         prefix = "fig1" if window == "order" else f"fig1/{window}"
-        values[f"fig1/{window}/settings"] = len(fitting)
+        rates = {"rate": middle, "rate_low": low, "rate_high": high}
         values |= {f"{prefix}/{name}": rate * (1 - MOMENTUM) for name, rate in rates.items()}
-        values |= {f"{prefix}/scale": chosen.scale, f"{prefix}/ratio": chosen.ratio}
-        falling = chosen.scale / chosen.ratio ** np.arange(HEADS)
+        values |= {f"{prefix}/scale": scale, f"{prefix}/ratio": ratio, f"fig1/{window}/settings": len(fitting)}
+        falling = scale / ratio ** np.arange(HEADS)
         starts = np.array([falling, falling[::-1]])
         both = sgd(pop, starts, middle * (1 - MOMENTUM), MOMENTUM, max(SNAPSHOTS) + 500, BATCH, seeds)
         for i, figure in enumerate(("fig1", "fig4")):

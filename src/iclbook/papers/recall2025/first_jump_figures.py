@@ -8,15 +8,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from ....drawing import style
-from ....sliders import Slider, show
-from ....tasks import AssociativeRecall
-from ....training import Flow, gradient_flow
-from ..measures.stages import R
-from ..measures.theorem_3_1 import ORDERS, alpha_beta, run, start
-from ..theory.closed_forms import jump_limit, potential
-from ..theory.population import Population
-from .stages import DASHES, DOTS, HEAD
+from ...drawing import style
+from ...sliders import Slider, show
+from ...tasks import AssociativeRecall
+from ...training import Flow, gradient_flow
+from .stage_figures import DASHES, DOTS, HEAD
+from .stages import R
+from .theorem_3_1 import ORDERS, alpha_beta, run, solved_ode, start
+from .theory import Population, jump_limit, potential
 
 #: How what the paper prints is drawn.
 PRINTED = {"color": style.COLOURS["paper"], "ls": (0, (5, 3))}
@@ -67,16 +66,15 @@ def construction(matrix: np.ndarray, measured: Mapping[str, np.ndarray], task: A
     return fig
 
 
-def first_jump(
-    pop: Population, flow: Flow, printed: tuple[np.ndarray, np.ndarray], half: tuple[np.ndarray, np.ndarray]
-) -> Figure:
-    """alpha and beta along the flow, beside the ODE with the printed Xi and with half of it; each as times ``(T,)`` and values ``(2, T)``."""
+def first_jump(pop: Population, flow: Flow, eps: float) -> Figure:
+    """alpha and beta along the flow from ``beta_1 = eps``, beside the ODE with the printed Xi and with half of it."""
     fig, axes = style.figure(2, aspect=0.75)
-    measured = alpha_beta(pop, flow.states)
+    measured, times = alpha_beta(pop, flow.states), np.linspace(0, flow.times[-1], 600)
+    printed, half = (solved_ode(pop, eps, times[-1], both, t_eval=times).y for both in (True, False))  # (2, T)
     for i, (ax, name) in enumerate(zip(axes, (r"$\alpha_1$", r"$\beta_1$"), strict=True)):
         ax.plot(flow.times, measured[i], color=style.COLOURS["measured"], lw=2.4, label="exact flow")
-        ax.plot(printed[0], printed[1][i], **PRINTED, label=r"ODE, $\Xi$ as printed")
-        style.theory_line(ax, half[0], half[1][i], r"ODE, $\Xi/2$")
+        ax.plot(times, printed[i], **PRINTED, label=r"ODE, $\Xi$ as printed")
+        style.theory_line(ax, times, half[i], r"ODE, $\Xi/2$")
         ax.set(xlabel="time t of the flow", ylabel=name, xlim=(0, flow.times[-1]))
     axes[1].legend(loc="lower right")
     return fig
@@ -95,9 +93,7 @@ def conservation(pop: Population, flow: Flow) -> Figure:
     return fig
 
 
-def time_scales(
-    scan: Mapping[str, np.ndarray], window: Mapping[str, np.ndarray], late: Mapping[str, np.ndarray]
-) -> Figure:
+def time_scales(scan: Mapping[str, np.ndarray], window: np.ndarray, late: Mapping[str, np.ndarray]) -> Figure:
     """Left: time T of the first jump against eps, with limit/eps; right: the late law in log time."""
     fig, (ax, right) = style.figure(2, aspect=0.85)
     eps = scan["eps"]
@@ -106,8 +102,8 @@ def time_scales(
         ax.loglog(eps, limit / eps, ls=dashes, color=colour, lw=1.2)
         ax.text(eps[-1] / 1.5, times[-1], f"{order}", color=colour, ha="right", va="center")
     ax.text(eps[-1], scan["times"][-1, -1] * 3, "order", ha="center", fontsize=9)
-    ax.loglog(window["eps"], window["times"], "s:", color=style.PALETTE[5])
-    ax.text(eps[-1], window["times"][-1] / 2, "order 4, window 3", color=style.PALETTE[5], ha="left", va="top")
+    ax.loglog(eps, window, "s:", color=style.PALETTE[5])
+    ax.text(eps[-1], window[-1] / 2, "order 4, window 3", color=style.PALETTE[5], ha="left", va="top")
     ax.plot([], [], "o", color=style.INK, label="exact flow")
     ax.plot([], [], color=style.INK, lw=1.2, label=r"limit of $\varepsilon T$, over $\varepsilon$")
     ax.set(xlabel=r"initial $\beta_1 = \varepsilon$", ylabel="time T of the first jump")
