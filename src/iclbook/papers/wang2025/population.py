@@ -14,19 +14,14 @@ import torch
 from torch import Tensor
 
 from ...draw import torch_rng
-
-#: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "softmax": lambda k: torch.softmax(k, dim=-1),
-    "rbf": torch.exp,
-    "linear": lambda k: k,
-}
+from ...models.kernels import kernel_values
 
 
 def functions(
     b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, s: Tensor | None = None, activation: str = "softmax"
 ) -> Tensor:
-    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52).
+    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52): ``softmax``,
+    ``linear``, or ``exponential``, the RBF kernel of covariates of one length.
 
     ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F. All arguments may have leading axes, which broadcast;
     ``y`` are categories, or one-hot ``(..., N + 1, C)``.
@@ -37,7 +32,7 @@ def functions(
     f = torch.zeros(*x.shape[:-1], w.shape[-2], dtype=x.dtype)
     for layer in range(b.shape[-3]):
         # (..., N + 1, N): of key i for query j, by x_i^T B x_j
-        weights = ACTIVATIONS[activation](x @ b[..., layer, :, :].mT @ x[..., :n, :].mT)
+        weights = kernel_values(activation, x @ b[..., layer, :, :].mT @ x[..., :n, :].mT, 1.0)
         update = (values - torch.softmax(f[..., :n, :] @ w, dim=-1) @ w.mT) @ t[..., layer, :, :].mT
         f = f + weights @ (update if s is None else update + f[..., :n, :] @ s[..., layer, :, :].mT)
     return f
@@ -121,8 +116,7 @@ def prompts(
         x = x / x.norm(dim=-1, keepdim=True)
     else:
         uniform = torch.rand(x.shape, generator=source, dtype=w.dtype)
-        skewed = uniform.log() * -1 - 1
-        spread = torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
+        skewed, spread = -uniform.log() - 1, torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
         x = 2 * uniform - 1 if law == "cube" else (skewed + 0.5 * skewed.roll(1, -1)) * spread
     if group is not None:
         element = torch.randint(0, len(group), (n_prompts,), generator=source)
