@@ -48,7 +48,6 @@ from iclbook.papers.wang2025 import (
     figures_3_5,
     figures_8_9,
     figures_10_11,
-    parameter_counts,
     sliders,
     theorem_2,
 )
@@ -605,7 +604,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 record.all(
     construction.gaussian()
     | construction.multi_kernel()
-    | parameter_counts.parameters()
+    | figure_7.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)

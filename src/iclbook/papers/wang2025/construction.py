@@ -62,11 +62,8 @@ def functional_form(problems: int = 20) -> dict[str, Any]:
 
 
 def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
-    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them.
-
-    Layers of self-attention whose weights see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, with any matrices: f stays a sum of one
-    term for each label, however many layers there are. Two steps of descent are no such sum.
-    """
+    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them. Layers of self-attention whose weights
+    see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, any V and B: f stays a sum of one term a label. Two steps of descent are no such sum."""
 
     def interaction(psi: Tensor, y: Tensor, w: Tensor, rates: tuple[float, ...], **options: Any) -> float:
         f = partial(descent.functional_descent, [psi[:N] @ psi.T], w=w, rates=rates, **options)
@@ -115,11 +112,16 @@ def steps_of(model: FunctionalGD, relations: Tensor) -> Tensor:
 def construction() -> dict[str, Any]:
     """Blocks of appendix D and the step of appendix C against functional GD, block by block; what each missing piece costs."""
     context, query = eight_contexts()
+    tokens = context.movedim(-1, 0)  # (B, N, d + 1)
+    x, labels = torch.cat([tokens[..., :-1], query.T[:, None]], dim=1), tokens[..., -1].long()
     options = ({"erasure": "rbf"}, {"erasure": "none"}, {"erasure": "rbf", "query_among_keys": True})
     gaps = []
     for kernel in KERNELS:
         fast, step = (fast_model(kernel, n, 5) for n in (STEPS, 1))
-        reference = _reference(fast, context, query)
+        kappa = kernel_values(kernel, relate(KERNELS[kernel], x, x[:, :N]), fast.log_gamma.exp()).mT  # (B, N, N + 1)
+        rates, mean = fast.rate[:, 0].tolist(), kernel != "softmax"
+        steps = descent.functional_descent([kappa], labels, fast.embed, rates, mean=mean)
+        reference = [f[:, -1] for f in steps]  # the query's, (B, d') each
         literal = [paired(fast, LiteralBlocks, **each).run(context, query)[1:] for each in options]
         away = [max(off(e[:, -WIDTH:, -1], f) for e, f in zip(each, reference, strict=True)) for each in literal]
         one_step = gap([paired(step, LiteralStep)(context, query)], [step(context, query)])
@@ -135,28 +137,16 @@ def construction() -> dict[str, Any]:
     }
 
 
-def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tensor]:
-    """The query's function after each step by :func:`descent.functional_descent`: ``K`` times ``(B, d')``."""
-    x = torch.cat([context[:, :-1], query[None]]).movedim(-1, 0)  # (B, N + 1, d)
-    relation = relate(KERNELS[model.kernel], x, x[:, :N])  # (B, N + 1, N)
-    kappa = kernel_values(model.kernel, relation, model.log_gamma.exp()).mT
-    labels, rates, mean = context[:, -1].T.long(), model.rate[:, 0].tolist(), model.kernel != "softmax"
-    return [f[:, -1] for f in descent.functional_descent([kappa], labels, model.embed, rates, mean=mean)]
-
-
 def _query_slot(context: Tensor, query: Tensor) -> dict[str, Any]:
     """The query's expectation slot with the erasure head's keys 1..N only, and with the query among them: is it erased, and does f notice?"""
     fast = fast_model("rbf", STEPS, 7)
     models = [paired(fast, LiteralBlocks, erasure="rbf", erase_query=erase) for erase in (False, True)]
     plain, among = (torch.stack(model.run(context, query)) for model in models)  # (K + 1, B, D, N + 1)
-
-    def left(e: Tensor) -> Tensor:  # (K,)
-        expected = descent.expectation(fast.embed, e[1:, :, -WIDTH:, -1])
-        return (e[1:, :, -2 * WIDTH : -WIDTH, -1] - expected).abs().amax((1, 2))
-
+    slots, f = zip(*(e[1:, :, -2 * WIDTH :, -1].split(WIDTH, -1) for e in (plain, among)), strict=True)  # (K, B, d')
+    left = [(e - descent.expectation(fast.embed, at)).abs().amax((1, 2)) for e, at in zip(slots, f, strict=True)]
     return {
-        "query-slot/error": float(left(plain).min()),
-        "query-slot/error_among": float(left(among).max()),
+        "query-slot/error": float(left[0].min()),
+        "query-slot/error_among": float(left[1].max()),
         "query-slot/f_difference": float((plain - among)[:, :, -WIDTH:].abs().max()),
     }
 
@@ -251,12 +241,11 @@ def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarra
 def architecture() -> dict[str, Any]:
     """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block."""
     literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
-    states = literal.run(*eight_contexts())
-    fixed = D + WIDTH
-    slots = [e[:, fixed : fixed + WIDTH].mT for e in states]
+    states = torch.stack(literal.run(*eight_contexts())).mT  # (K + 1, B, N + 1, d + 3 d')
+    kept, slot, f = states.split((D + WIDTH, WIDTH, WIDTH), dim=-1)
     return {
-        "fig1-2/kept": max(float((e[:, :fixed] - states[0][:, :fixed]).abs().max()) for e in states[1:]),
-        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -WIDTH:].mT) for e in states]),
+        "fig1-2/kept": float((kept - kept[0]).abs().max()),
+        "fig1-2/slot": float((slot - descent.expectation(literal.embed, f)).abs().max()),
     }
 
 

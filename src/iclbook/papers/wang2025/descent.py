@@ -47,24 +47,19 @@ def parameter_descent(
     mixes: Sequence[Tensor] | None = None,
     bias: bool = False,
 ) -> list[Tensor]:
-    """Functions ``f (N + 1, d')`` after each gradient step on ``A_m`` (and b), the gradient taken by autograd.
-
-    ``f(x) = sum_m P_m A_m psi_m(x) + b``; without ``mixes`` every ``P_m`` is the identity. All start from zero.
-    """
-    a = [torch.zeros(len(w), psi.shape[1], dtype=w.dtype, requires_grad=True) for psi in psis]
-    b = torch.zeros(len(w), dtype=w.dtype, requires_grad=True)
+    """Functions ``f (N + 1, d')`` of ``f(x) = sum_m P_m A_m psi_m(x) + b`` after each gradient step on ``A_m`` (and b) from zero, by autograd; without
+    ``mixes`` every ``P_m`` is the identity."""
+    a, b = [w.new_zeros(len(w), psi.shape[1]) for psi in psis], w.new_zeros(len(w))
     mixes = [torch.eye(len(w), dtype=w.dtype)] * len(psis) if mixes is None else mixes
 
-    def function() -> Tensor:
+    def function(a: Sequence[Tensor], b: Tensor) -> Tensor:
         return sum(psi @ a_m.T @ p.T for psi, a_m, p in zip(psis, a, mixes, strict=True)) + b
 
-    steps, variables = [], [*a, b] if bias else a
+    steps, slope = [], torch.func.grad(lambda at: loss(w, function(*at)[: len(y)], y))
     for rate in rates:
-        gradients = torch.autograd.grad(loss(w, function()[: len(y)], y), variables)
-        with torch.no_grad():
-            for variable, gradient in zip(variables, gradients, strict=True):
-                variable -= rate * gradient
-            steps.append(function().clone())
+        in_a, in_b = slope((a, b))
+        a, b = [a_m - rate * g for a_m, g in zip(a, in_a, strict=True)], b - rate * bias * in_b
+        steps.append(function(a, b))
     return steps
 
 
@@ -79,15 +74,13 @@ def functional_descent(
     mean: bool = True,
 ) -> list[Tensor]:
     """The same without parameters: equation 3 with kernels ``kappa_m (..., N, N + 1)``, ``kappa(x_i, x_j)``, of one query or more, and labels ``(..., N)``;
-    functions ``(..., N + 1, d')`` after each step.
+    functions ``(..., N + 1, d')`` after each step. For real y (appendix G) pass ``y (..., N, d')`` and ``expect=lambda w, f: f``.
 
     Args:
         mixes: ``P_m`` applied to each head's update, as appendix H prints (``f = sum_m P_m f_m``).
         bias: factor of the bias term: 1/N, or 1 as equation 14 prints it.
         expect: how ``E(w_e | f)`` is computed.
         mean: the factor 1/N.
-
-    For real y (appendix G) pass ``y (..., N, d')`` and ``expect=lambda w, f: f``.
     """
     values = y if y.is_floating_point() else w.T[y]  # (..., N, d')
     n, width = values.shape[-2:]

@@ -1,4 +1,4 @@
-"""GD against Trained TF on the data of appendix E (figures 3, 4 and 5, left): accuracy and NLL against contexts, blocks and steps, and over draws of everything."""
+"""GD against Trained TF on the data of appendix E (figures 3, 4 and 5, left): accuracy and NLL against contexts, blocks and steps, and over new draws."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> 
 
 
 def reached(L: Sequence[int], near: np.ndarray) -> int:
-    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies above the grid's point before it."""
+    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies above the one before it."""
     return next((n for i, n in enumerate(L) if near[i:].all()), NEVER)
 
 
@@ -163,10 +163,8 @@ def by_depth(get: Get, profile: str) -> ByDepth:
 
 
 def figure_4(found: ByDepth) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed).
-
-    ``at_end`` is the share of the runs that are best at their last record, which have not converged.
-    """
+    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed). ``at_end`` is the share of
+    the runs that are best at their last record, which have not converged."""
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
@@ -198,40 +196,35 @@ def new_draws(get: Get, profile: str) -> dict[str, Any]:
 
     def gain(
         what: str, better: tuple[str, str], worse: tuple[str, str]
-    ) -> np.ndarray:  # (units,), of higher accuracy and lower NLL
+    ) -> np.ndarray:  # (units,): accuracy, or NLL saved
         return (of(*better, what) - of(*worse, what)).mean(1) * (1 if what == "accuracy" else -1)
 
+    one, two, three = (("wide", f"softmax-{k}") for k in (1, 2, 3))
     gains = {
-        f"{kernel}_{what}_gap": (what, ("gd", kernel), ("tf", kernel)) for kernel in ("softmax", "rbf") for what in WHAT
-    }
-    gains |= {
-        "second_gain": ("accuracy", ("wide", "softmax-2"), ("wide", "softmax-1")),
-        "second_nll_gain": ("nll", ("wide", "softmax-2"), ("wide", "softmax-1")),
-        "third_nll_gain": ("nll", ("wide", "softmax-3"), ("wide", "softmax-2")),
+        "second_gain": ("accuracy", two, one),
+        "second_nll_gain": ("nll", two, one),
+        "third_nll_gain": ("nll", three, two),
         "two_block_gap": ("nll", ("deep", "softmax-2"), ("two_tf", "tf")),
     }
-    found = {f"q-new-draws/{name}": Estimate.mean(gain(*pair)) for name, pair in gains.items()}
+    for kernel, what in itertools.product(("softmax", "rbf"), WHAT):
+        gains[f"{kernel}_{what}_gap"] = (what, ("gd", kernel), ("tf", kernel))
+    found: dict[str, Any] = {f"q-new-draws/{name}": Estimate.mean(gain(*each)) for name, each in gains.items()}
     for name, what in (("linear_gap", "accuracy"), ("linear_nll_gap", "nll")):
         found[f"q-new-draws/{name}"] = float(gain(what, ("gd", "softmax"), ("gd", "linear")).mean())
     accuracy = of("deep", "softmax-1", "accuracy")
 
-    def within(values: np.ndarray) -> float:  # 0 for one initialisation
-        return float(np.sqrt(values.var(1, ddof=1).mean())) if values.shape[1] > 1 else 0.0
+    def spreads(values: np.ndarray) -> tuple[float, float]:  # between units, and within them (0 for one initialisation)
+        within = np.sqrt(values.var(1, ddof=1).mean()) if values.shape[1] > 1 else 0.0
+        return float(values.mean(1).std(ddof=1)), float(within)
 
-    def between(values: np.ndarray) -> float:
-        return float(values.mean(1).std(ddof=1))
-
-    return found | {
-        "q-draw-spread/units": Estimate(between(accuracy), bootstrap_error(lambda a: between(a) - within(a), accuracy)),
-        "q-draw-spread/inits": within(accuracy),
-    }
+    units, inits = spreads(accuracy)
+    error = bootstrap_error(lambda values: np.subtract(*spreads(values)), accuracy)
+    return found | {"q-draw-spread/units": Estimate(units, error), "q-draw-spread/inits": inits}
 
 
 def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
-    """One block on the authors' W_e and contexts at their program's length, less their printed .702 and 1.058: three readings of the data.
-
-    What is left to differ are five initialisations and their minibatches, here and there; both spreads count in the error.
-    """
+    """One block on the authors' W_e and contexts at their program's length, less their printed .702 and 1.058: three readings of the data. What is left to
+    differ are five initialisations and their minibatches, here and there; both spreads count in the error."""
     says, found = printed("wang2025"), {}
     readings = {
         "q-published/narrow_": "published_narrow",
@@ -243,9 +236,6 @@ def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
         theirs = Estimate(says[f"authors/{what}"][0], says[f"authors/{what}_sd"][0] / np.sqrt(AUTHORS_RUNS))
         found[f"{key}{what}"] = ours - theirs
     return found
-
-
-# -- figures ----------------------------------------------------------------------------------------------------------
 
 
 def _bars(ax: Axes, x: Any, values: Any, **how: Any) -> None:

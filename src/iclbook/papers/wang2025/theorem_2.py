@@ -79,10 +79,7 @@ def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
 
 def descend_scalars(loss: Callable[[Tensor, Tensor], Tensor], steps: int) -> tuple[tuple[Tensor, Tensor], float, list]:
     """The end ``b (2,)``, ``t (2,)`` of gradient flow in the scalars, found by L-BFGS, which has the same stationary points; the largest derivative there; the
-    losses along the way.
-
-    Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
-    """
+    losses along the way. Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both."""
     b, t = (torch.full((2,), start, dtype=torch.float64, requires_grad=True) for start in (1.0, 2.0))
     optimiser = torch.optim.LBFGS([b, t], max_iter=steps, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
     losses = []
@@ -117,12 +114,10 @@ def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
 
 
 def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
-    """A law within assumptions 1 to 4 under which one layer's loss falls in b for ever (t = 1), so that no scalar is stationary.
-
-    The query is the first example, covariates lie on the sphere, and ``f_*(x) = 30 w_c`` with c one of two categories: the first where x is nearer to
-    example 1 than to example 2. The sharper the attention, the more of it goes to example 1, whose label is the query's. Loss at b of :data:`ESCAPE`, and the
-    least fall from one to the next with the error of its mean over prompts.
-    """
+    """A law within assumptions 1 to 4 under which one layer's loss falls in b for ever (t = 1), so that no scalar is stationary: loss at b of :data:`ESCAPE`,
+    and the least fall from one to the next with the error of its mean over prompts. The query is the first example, covariates lie on the sphere, and ``f_*(x)
+    = 30 w_c`` with c one of two categories: the first where x is nearer to example 1 than to example 2. The sharper the attention, the more of it goes to
+    example 1, whose label is the query's."""
     w, source = embedding(), torch_rng(5)
     x = torch.randn(n_prompts, N, D, generator=source, dtype=torch.float64)
     x = x / x.norm(dim=-1, keepdim=True)
@@ -141,8 +136,8 @@ def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
 
 
 def least_curvature() -> dict[str, Any]:
-    """A law within the assumptions whose stationary scalars are no minimum in B, without sampling: covariates in the plane, uniform on the orbits of four prompts
-    under the symmetries of a triangle. Smallest eigenvalue of the Hessian in both layers' B, and the largest derivative in the scalars, where L-BFGS ends."""
+    """A law within the assumptions whose stationary scalars are no minimum in B, without sampling: covariates in the plane, uniform on the orbits of four
+    prompts under the symmetries of a triangle. Where L-BFGS ends: smallest eigenvalue of the Hessian in both layers' B, largest derivative in the scalars."""
     x = torch.randn(4, 3, 2, generator=torch_rng(5), dtype=torch.float64)
     group = torch.from_numpy(affine_group(2))
     x = torch.einsum("gij,pnj->gpni", group, x / x.norm(dim=-1, keepdim=True)).flatten(0, 1)
@@ -185,11 +180,9 @@ def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict
 
 
 def exactly() -> dict[str, Any]:
-    """Theorem 2 without sampling: covariates uniform on the orbit of the smallest sufficient group, labels summed over with their probabilities.
-
-    The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says. Two prompts of
-    unequal lengths and no symmetry are moved by every element of the group; control: the same prompts without the group.
-    """
+    """Theorem 2 without sampling: covariates uniform on the orbit of two prompts without symmetry under the smallest sufficient group, labels summed over with
+    their probabilities. The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says.
+    Control: the same prompts without the group."""
     x = torch.randn(2, 3, 10, generator=torch_rng(3), dtype=torch.float64).abs()
     orbit = torch.einsum("gij,pnj->gpni", torch.from_numpy(affine_group(10)), x).flatten(0, 1)
     with_group, alone = (population.exact_flow(prompts, embedding(), *SCALARS) for prompts in (orbit, x))
