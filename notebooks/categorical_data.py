@@ -602,9 +602,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% tags=["hide-input"]
 record.all(
-    construction.gaussian()
-    | construction.multi_kernel()
-    | figure_7.parameters()
+    construction.gaussian() | construction.multi_kernel() | figure_7.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)
