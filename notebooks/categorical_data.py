@@ -48,12 +48,11 @@ from iclbook.papers.wang2025 import (
     figures_3_5,
     figures_8_9,
     figures_10_11,
-    parameter_counts,
     sliders,
     theorem_2,
 )
 from iclbook.papers.wang2025.contexts import sample_contexts
-from iclbook.papers.wang2025.studies import minutes
+from iclbook.papers.wang2025.studies import SIZES, minutes
 from iclbook.sliders import show_model
 from iclbook.tasks.categorical import Anchors, Quadrants
 
@@ -90,8 +89,8 @@ record.verdicts("eq2-3", "self-attention")
 # $f_i$.
 
 # %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
-stream = construction.stream()
-style.show(construction.plot_stream(stream))
+states, matrices = construction.stream()
+style.show(construction.plot_stream(states))
 record.all(construction.architecture())
 
 # %% [markdown]
@@ -101,7 +100,7 @@ record.all(construction.architecture())
 record.verdict("wang2025/fig1-2")
 
 # %% mystnb={"image": {"alt": "Six square matrices with blocks x, w, E, f; each has one or two blocks that are multiples of the identity and zeros elsewhere."}} tags=["hide-input"]
-style.show(construction.plot_matrices(stream))
+style.show(construction.plot_matrices(matrices))
 
 # %% [markdown]
 # *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (paper: appendix D), each divided by its largest entry; blue is
@@ -265,19 +264,20 @@ record.verdict("wang2025/q-we-draw")
 # all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on 2,048 new ones, where the validation NLL is lowest.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
-sweep = figures_3_5.swept(get, profile, figures_3_5.ONE_BLOCK)
+L = SIZES[profile].L
+sweep = figures_3_5.swept(get, L, figures_3_5.ONE_BLOCK)
 style.show(
-    figures_3_5.plot_sweep(sweep, oracle[0].value),
+    figures_3_5.plot_sweep(L, sweep, oracle[0].value),
     of=map(
         get,
         [
             f"published_{kind}_L{n}"
             for kind in ("inner", "squared", "tf", "tf_rbf")
-            for n in sweep.L
+            for n in L
         ],
     ),
 )
-record.all(figures_3_5.figure_3(get, sweep))
+record.all(figures_3_5.figure_3(get, L, sweep))
 record.all(figures_3_5.new_draws(get, profile))
 
 # %% [markdown]
@@ -356,14 +356,12 @@ record.verdicts("fig4", "n10", "q-published")
 # ## Two blocks, trained freely
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
-deep = figures_3_5.swept(get, profile, figures_3_5.TWO_BLOCKS)
+deep = figures_3_5.swept(get, L, figures_3_5.TWO_BLOCKS)
 style.show(
-    figures_3_5.plot_two_blocks(deep),
-    of=map(
-        get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
-    ),
+    figures_3_5.plot_two_blocks(L, deep),
+    of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in L]),
 )
-record.all(figures_3_5.figure_5(deep, sweep))
+record.all(figures_3_5.figure_5(L, deep, sweep))
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
@@ -384,10 +382,8 @@ record.verdict("wang2025/fig5-left")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
-    figures_3_5.plot_fits(get, profile),
-    of=map(
-        get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in deep.L]
-    ),
+    figures_3_5.plot_fits(get, L),
+    of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in L]),
 )
 
 # %% [markdown]
@@ -606,9 +602,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% tags=["hide-input"]
 record.all(
-    construction.gaussian()
-    | construction.multi_kernel()
-    | parameter_counts.parameters()
+    construction.gaussian() | construction.multi_kernel() | figure_7.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)

@@ -8,7 +8,8 @@ import torch
 from iclbook.models.attention import attend
 from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.he2025 import loss, predictors
-from iclbook.papers.wang2025.sliders import probabilities, repeated
+from iclbook.papers.wang2025.figures_8_9 import over_points
+from iclbook.papers.wang2025.sliders import repeated
 
 from . import harness, models_page
 from .models_page import POPULATION, TASK, Running
@@ -80,7 +81,7 @@ def square_difference(browser: harness.Browser) -> float:
     for blocks, factor, n in ((1, 1.0, 1), (1, 0.3, 20), (3, 1.0, 20), (6, 2.5, 9)):
         points = np.c_[dice.uniform(-1, 1, (n, 2)), dice.integers(20, size=n)]
         places = dice.uniform(-1, 1, (8, 2))
-        wanted = probabilities(repeated(weights, blocks, factor), points, places)
+        wanted = over_points(repeated(weights, blocks, factor), *map(torch.from_numpy, (points, places))).numpy().T
         labelled = [{"x": x, "y": y, "label": int(c)} for x, y, c in points.tolist()]
         found = model.js("m.predict(a[0], a[1], a[2], a[3])", labelled, places, blocks, factor)
         worst = max(worst, difference(found, wanted))

@@ -72,8 +72,8 @@ def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
     L = SIZES["paper"].L
 
     def judged(get):
-        sweep = figures_3_5.swept(get, "paper", figures_3_5.ONE_BLOCK)
-        return judge("wang2025/fig3", figures_3_5.figure_3(get, sweep))
+        sweep = figures_3_5.swept(get, L, figures_3_5.ONE_BLOCK)
+        return judge("wang2025/fig3", figures_3_5.figure_3(get, L, sweep))
 
     assert judged(fake(dict(zip(L, (1.52, 1.2, 1.06), strict=True)))).word in GREEN
     result = judged(fake(dict(zip(L, (1.52, 1.4, 1.3), strict=True)), 0.4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,9 +84,8 @@ def test_scores_are_hits_and_likelihoods():
 def measured(root):
     """A tiny study of images of unseen classes, with softmax and with linear attention."""
     drawn = images.glyph_contexts(TINY, SHORT)
-    at = (drawn, 128, 2, 96, (10, 40), 32, 0.05)
-    pair = image_study("images_unseen0", *at), image_study("images_linear_unseen0", *at, linear=True)
-    every = {one.name: one for one in pair}
+    sizes = SimpleNamespace(L=128, seeds=2, held_out=96, batch_size=32, rate=0.05)
+    every = {n: image_study(n, drawn, (10, 40), sizes) for n in ("images_unseen0", "images_linear_unseen0")}
     results = {n: train_study(s, "smoke", "cpu", fresh=True, progress=False) for n, s in every.items()}
     return every, results
 
@@ -161,17 +161,16 @@ def test_a_wrong_sign_of_the_step_turns_figure_6_red():
     chosen = ImageContexts(
         task=TableEpisodes(SHORT, features=table[:8]), unseen=TableEpisodes(SHORT, features=table[8:])
     )
-    study = image_study("table", chosen, 64, 2, 128, (30,), batch_size=32, rate=0.1)
+    sizes = SimpleNamespace(L=64, seeds=2, held_out=128, batch_size=32, rate=0.1)
+    study = image_study("table", chosen, (30,), sizes)
     history = study.trainer("cpu").train(progress=False)["blocks3"].circuits
     cached = chosen.probes(128)["test"]
     target = cached.target[0].long()
-    right, wrong = [], []
-    for p in images.best_parameters(history):
-        flipped = p | {"rate": -p["rate"]}
-        for hits, parameters in ((right, p), (wrong, flipped)):
-            answer = images.model_log_probability(study.groups[2], parameters, cached)
-            hits.append(images.scores(answer, target)[0])
-    good, bad = (interval(np.mean(h, axis=0)).low for h in (right, wrong))
+    hits = [
+        images.scores(images.log_probabilities(study.groups[2], arrays, cached), target)[0]
+        for arrays in (history, history | {"rate": -history["rate"]})
+    ]
+    good, bad = (interval(each.mean(0)).low for each in hits)
     rest = {"images/shuffled": 0.19, "images/shuffled_se": 0.01, "images/last/blind": 0.5}
     rest["images/softmax/accuracy3_se"] = 0.01
     off = rest | {"images/shuffled": 0.3, "images/softmax/accuracy3": good}

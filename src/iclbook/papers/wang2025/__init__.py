@@ -15,10 +15,9 @@ __all__ = ["results", "studies", "train"]
 def studies(profile: str) -> dict[str, Study]:
     """All studies of the paper at a profile, by name: synthetic data, images.
 
-    Those of the small profile are trained in double precision, whose numbers no processor's way of rounding can move. Trained TF starts from entries of
-    0.002, where gradients are products of three of them: about as large as single precision's rounding errors and as the constant by which Adam guards
-    its division. Its first steps are then partly noise, and after a few dozen of them no two processors agree on an accuracy. Long trainings forget it;
-    those of the small profile end before.
+    Those of the small profile are trained in double precision. Trained TF starts from entries of 0.002, where gradients are products of three of them: about as
+    large as single precision's rounding errors and as the constant by which Adam guards its division. After a few dozen such steps no two processors agree on
+    an accuracy. Long trainings forget it; those of the small profile end before.
     """
     every = {**synthetic_studies(profile), **image_studies(profile)}
     if profile == "paper":

@@ -1,7 +1,8 @@
-"""The "mean max probability" (appendix F): the accuracy of an oracle that knows W_e and f, how far it moves with W_e, which readings of the data it rules out."""
+"""The "mean max probability" (appendix F): the accuracy of an oracle that knows W_e and f, how far W_e moves it, which readings of the data it rules out."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,13 +20,8 @@ from ...statistics import Estimate, bootstrap_error
 from ...tasks.categorical import Anchors, Categorical, Quadrants
 from .contexts import BLOCK, PublishedAnchors, numbers
 
-#: Readings of appendix E's data, in words: how x is drawn, and whether the kernel squares the distance.
-READINGS: dict[str, dict[str, Any]] = {
-    "$x$ uniform, $r^2$": {"inputs": "uniform", "squared": True},
-    "$x$ uniform, $r$": {"inputs": "uniform", "squared": False},
-    "$x$ normal, $r^2$": {"inputs": "normal", "squared": True},
-    "$x$ normal, $r$": {"inputs": "normal", "squared": False},
-}
+#: Readings of appendix E's data: how x is drawn, and whether the kernel squares the distance.
+READINGS = tuple(itertools.product(("uniform", "normal"), (True, False)))
 #: Widths of embeddings whose bounds are compared.
 WIDTHS = (2, 3, 5, 8, 12)
 #: Of the contexts, and of the many draws of W_e.
@@ -48,7 +44,9 @@ def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarr
 
 def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Values for the ledger, from many draws of W_e, and best accuracies for a few, words -> ``(few,)``, for the figure."""
-    tasks = {"quadrants": Quadrants(N=1)} | {words: Anchors(**reading) for words, reading in READINGS.items()}
+    tasks: dict[str, Categorical] = {"quadrants": Quadrants(N=1)}
+    for inputs, squared in READINGS:
+        tasks[f"$x$ {inputs}, ${'r^2' if squared else 'r'}$"] = Anchors(inputs=inputs, squared=squared)
     samples = {  # the draws of W_e share their contexts
         words: np.array([oracle(replace(task, embed_seed=seed), contexts)[0].value for seed in range(few)])
         for words, task in tasks.items()
@@ -56,10 +54,8 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
     q, below = quadrant_bounds(draws), printed("wang2025")["section6/bound"]
     sd = Estimate(float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q))
     widths = [quadrant_bounds(max(draws // 10, 2), width) for width in WIDTHS]
-    authors = {
-        (reading["inputs"], reading["squared"]): oracle(PublishedAnchors(**reading), 4 * contexts)[0].value
-        for reading in READINGS.values()
-    }
+    theirs = [PublishedAnchors(inputs=inputs, squared=squared) for inputs, squared in READINGS]
+    uniform_squared, uniform, *normal = (oracle(task, 4 * contexts)[0].value for task in theirs)
     return {
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],
@@ -67,28 +63,26 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
         "we-draw/share_below": Estimate.share(int((q < below).sum()), draws),
         "fig8/bound_widths": [float(each.mean()) for each in widths],
         "fig8/bound_wide": Estimate.mean(widths[-1]),
-        "q-published/oracle_squared": authors["uniform", True],
-        "q-published/oracle_printed": authors["uniform", False],
-        "q-published/oracle_normal": [authors["normal", True], authors["normal", False]],
+        "q-published/oracle_squared": uniform_squared,
+        "q-published/oracle_printed": uniform,
+        "q-published/oracle_normal": normal,
     }, samples
 
 
 def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
     """Mean maximum probability over draws of W_e: quadrants, and four readings of appendix E."""
     fig, ax = style.figure(height=2.7)
-    rng = numpy_rng(0)
+    rng, says, colour = numpy_rng(0), printed("wang2025"), style.COLOURS["paper"]
     for i, values in enumerate(samples.values()):
         y = -i + rng.uniform(-0.18, 0.18, len(values))
         ax.plot(values, y, "o", ms=3, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
     ax.annotate("drawn here ", (own, 0), (own, 0.45), fontsize=8, ha="right")
-    says = printed("wang2025")
     best = max(says["authors/accuracy"])
     for value, low, high, side in ((says["section6/bound"], -0.4, 0.55, "left"), (best, -4.4, -0.5, "right")):
-        ax.plot([value] * 2, [low, high], color=style.COLOURS["paper"], ls="--", label="paper")
-        look = {"color": style.COLOURS["paper"], "fontsize": 8, "ha": side, "va": "center"}
-        ax.annotate(f" printed: {number(value)} ", (value, high), **look)
-    ax.set_yticks([-i for i in range(len(samples))], list(samples))
+        ax.plot([value] * 2, [low, high], color=colour, ls="--", label="paper")
+        ax.annotate(f" printed: {number(value)} ", (value, high), color=colour, fontsize=8, ha=side, va="center")
+    ax.set_yticks(-np.arange(len(samples)), list(samples))
     ax.set(xlabel="best possible accuracy (mean of the largest probability)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)
     return fig

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -22,7 +22,6 @@ from .contexts import sample_contexts
 #: Sizes of the exact checks: examples, covariates, embeddings, categories, steps.
 N, D, WIDTH, CLASSES, STEPS = 10, 10, 5, 25, 4
 RATES = (2.0, 1.5, 1.0, 0.5)
-PARTS = ("x", "w", "E", "f")
 
 
 def normal(source: torch.Generator, *shape: int) -> Tensor:
@@ -52,9 +51,8 @@ def functional_form(problems: int = 20) -> dict[str, Any]:
     for seed in range(problems):
         psi, y, w = problem(torch_rng(seed), 30)
         kappa = [psi[:N] @ psi.T]
-        plain = descent.parameter_descent([psi], y, w, RATES)
-        biased = descent.parameter_descent([psi], y, w, RATES, bias=True)
-        pairs = ((None, plain), ("mean", biased), ("printed", biased))
+        plain, biased = (descent.parameter_descent([psi], y, w, RATES, bias=bias) for bias in (False, True))
+        pairs = ((0, plain), (1 / N, biased), (1, biased))
         gaps.append([gap(descent.functional_descent(kappa, y, w, RATES, bias=bias), truth) for bias, truth in pairs])
     plain, mean, printed = zip(*gaps, strict=True)
     return {"eq2-3/difference": max(plain), "eq14/with_mean": max(mean), "eq14/printed": min(printed)}
@@ -64,17 +62,12 @@ def functional_form(problems: int = 20) -> dict[str, Any]:
 
 
 def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
-    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them.
-
-    Layers of self-attention whose weights see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, with any matrices: f stays a sum of one
-    term for each label, however many layers there are. Two steps of descent are no such sum.
-    """
+    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them. Layers of self-attention whose weights
+    see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, any V and B: f stays a sum of one term a label. Two steps of descent are no such sum."""
 
     def interaction(psi: Tensor, y: Tensor, w: Tensor, rates: tuple[float, ...], **options: Any) -> float:
-        def f(labels: Tensor) -> Tensor:
-            return descent.functional_descent([psi[:N] @ psi.T], labels, w, rates, **options)[-1][-1]
-
-        return descent.interaction(f, y, (0, 1), CLASSES)
+        f = partial(descent.functional_descent, [psi[:N] @ psi.T], w=w, rates=rates, **options)
+        return descent.interaction(lambda labels: f(labels)[-1][-1], y, (0, 1), CLASSES)
 
     found = []
     for seed in range(problems):
@@ -119,18 +112,23 @@ def steps_of(model: FunctionalGD, relations: Tensor) -> Tensor:
 def construction() -> dict[str, Any]:
     """Blocks of appendix D and the step of appendix C against functional GD, block by block; what each missing piece costs."""
     context, query = eight_contexts()
+    tokens = context.movedim(-1, 0)  # (B, N, d + 1)
+    x, labels = torch.cat([tokens[..., :-1], query.T[:, None]], dim=1), tokens[..., -1].long()
     options = ({"erasure": "rbf"}, {"erasure": "none"}, {"erasure": "rbf", "query_among_keys": True})
     gaps = []
     for kernel in KERNELS:
         fast, step = (fast_model(kernel, n, 5) for n in (STEPS, 1))
-        reference = _reference(fast, context, query)
+        kappa = kernel_values(kernel, relate(KERNELS[kernel], x, x[:, :N]), fast.log_gamma.exp()).mT  # (B, N, N + 1)
+        rates, mean = fast.rate[:, 0].tolist(), kernel != "softmax"
+        steps = descent.functional_descent([kappa], labels, fast.embed, rates, mean=mean)
+        reference = [f[:, -1] for f in steps]  # the query's, (B, d') each
         literal = [paired(fast, LiteralBlocks, **each).run(context, query)[1:] for each in options]
         away = [max(off(e[:, -WIDTH:, -1], f) for e, f in zip(each, reference, strict=True)) for each in literal]
         one_step = gap([paired(step, LiteralStep)(context, query)], [step(context, query)])
         every_step = gap(list(steps_of(fast, fast.cache(context, query)).movedim(1, 0)), reference)
         gaps.append([*away, one_step, every_step])
     rbf, none, among_keys, one_step, every_step = zip(*gaps, strict=True)
-    return _query_slot() | {
+    return _query_slot(context, query) | {
         "construction/rbf": max(rbf),
         "construction/none": min(none),
         "construction/query": min(among_keys),
@@ -139,36 +137,17 @@ def construction() -> dict[str, Any]:
     }
 
 
-def _reference(model: FunctionalGD, context: Tensor, query: Tensor) -> list[Tensor]:
-    """The query's function after each step by :func:`descent.functional_descent`, context by context: ``K`` times ``(B, d')``."""
-    steps = []
-    for b in range(query.shape[1]):
-        x = torch.cat([context[:, :-1, b], query[:, b][None]])
-        relation = relate(KERNELS[model.kernel], x, x[:N])  # (N + 1, N)
-        kappa = kernel_values(model.kernel, relation, model.log_gamma.exp()).T
-        rates, labels = [float(r) for r in model.rate[:, 0]], context[:, -1, b].long()
-        mean = model.kernel != "softmax"
-        steps.append(descent.functional_descent([kappa], labels, model.embed, rates, mean=mean))
-    return [torch.stack([one[k][-1] for one in steps]) for k in range(model.n_blocks)]
-
-
-def _query_slot() -> dict[str, Any]:
+def _query_slot(context: Tensor, query: Tensor) -> dict[str, Any]:
     """The query's expectation slot with the erasure head's keys 1..N only, and with the query among them: is it erased, and does f notice?"""
-    context, query = eight_contexts()
     fast = fast_model("rbf", STEPS, 7)
-    plain, among = (
-        paired(fast, LiteralBlocks, erasure="rbf", **options).run(context, query)
-        for options in ({}, {"erase_query": True})
-    )
-    slot = slice(-2 * WIDTH, -WIDTH)
-
-    def left(e: Tensor) -> float:
-        return gap([e[:, slot, -1]], [descent.expectation(fast.embed, e[:, -WIDTH:, -1])])
-
+    models = [paired(fast, LiteralBlocks, erasure="rbf", erase_query=erase) for erase in (False, True)]
+    plain, among = (torch.stack(model.run(context, query)) for model in models)  # (K + 1, B, D, N + 1)
+    slots, f = zip(*(e[1:, :, -2 * WIDTH :, -1].split(WIDTH, -1) for e in (plain, among)), strict=True)  # (K, B, d')
+    left = [(e - descent.expectation(fast.embed, at)).abs().amax((1, 2)) for e, at in zip(slots, f, strict=True)]
     return {
-        "query-slot/error": min(left(e) for e in plain[1:]),
-        "query-slot/error_among": max(left(e) for e in among[1:]),
-        "query-slot/f_difference": gap([e[:, -WIDTH:] for e in plain], [e[:, -WIDTH:] for e in among]),
+        "query-slot/error": float(left[0].min()),
+        "query-slot/error_among": float(left[1].max()),
+        "query-slot/f_difference": float((plain - among)[:, :, -WIDTH:].abs().max()),
     }
 
 
@@ -188,36 +167,35 @@ def absorbed(contexts: int = 32) -> dict[str, Any]:
 
 def gaussian(prompts: int = 20) -> dict[str, Any]:
     """Appendix G: squared loss, several steps; with the linear kernel one step is ``(eta/L) sum_l y_l x_l^T x_q``, He et al. (2025)'s predictor."""
-    gaps, eta, one_step = [], 0.7, []
+    gaps, eta, real = [], 0.7, {"expect": lambda _, f: f}
     w = torch.zeros(WIDTH, 2, dtype=torch.float64)  # real labels have no embeddings
     for seed in range(prompts):
         source = torch_rng(100 + seed)
         psi, y = normal(source, N + 1, 20) / 20**0.5, normal(source, N, WIDTH)
         a = descent.parameter_descent([psi], y, w, RATES, loss=descent.squared_loss)
-        b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, expect=lambda _, f: f)
-        gaps.append(gap(a, b))
+        b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, **real)
         source = torch_rng(200 + seed)
         points, y = normal(source, 41, 5), normal(source, 40, 1)
-        f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), expect=lambda _, f: f)
+        f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), **real)
         theirs = eta * (y[:, 0] * (points[:-1] @ points[-1])).mean()
-        one_step.append(float((f[-1][-1, 0] - theirs).abs()))
-    return {"gaussian/steps": max(gaps), "gaussian/he2025": max(one_step)}
+        gaps.append([gap(a, b), float((f[-1][-1, 0] - theirs).abs())])
+    steps, one_step = zip(*gaps, strict=True)
+    return {"gaussian/steps": max(steps), "gaussian/he2025": max(one_step)}
 
 
 @torch.no_grad()
-def _heads(scales: Tensor, x: Tensor, y: Tensor, w: Tensor, mixes: Tensor | None) -> Tensor:
-    """The query's function after four steps of the model with heads of linear kernels."""
-    model = MultiKernelGD(D, CLASSES, WIDTH, len(scales), len(RATES), "linear", mixes is not None).double()
+def _heads(scales: Tensor, x: Tensor, y: Tensor, w: Tensor, mixes: Tensor) -> list[Tensor]:
+    """The query's function after each step of the model with heads of linear kernels."""
+    model = MultiKernelGD(D, CLASSES, WIDTH, len(scales), len(RATES), "linear", mixing=True).double()
     rate = torch.tensor(RATES, dtype=torch.float64)[:, None].expand(-1, len(scales))
-    mix = {} if mixes is None else {"mix": mixes}
-    model.load_state_dict({"embed": w, "scales": scales, "rate": rate} | mix)
+    model.load_state_dict({"embed": w, "scales": scales, "rate": rate, "mix": mixes})
     context = torch.cat([x[:N], y[:, None].double()], dim=1)[..., None]
-    return model.descend(context, x[N][:, None])[0]
+    return list(model.descend(context, x[N][:, None])[0])
 
 
 def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
     """Appendix H against autograd on A_m: heads with diagonal Lambda_m; with P_m the identity, with free P_m as printed, and with ``P_m P_m^T``."""
-    gaps = []
+    gaps, identity = [], torch.eye(WIDTH, dtype=torch.float64)
     for seed in range(problems):
         source = torch_rng(200 + seed)
         x, w = normal(source, N + 1, D) / D**0.5, normal(source, WIDTH, CLASSES)
@@ -226,11 +204,11 @@ def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
         mixes = normal(source, heads, WIDTH, WIDTH) / WIDTH**0.5
         psis = [x * s for s in scales]  # linear kernels: features are Lambda_m x
         kappas = [psi[:N] @ psi.T for psi in psis]
-        plain = descent.parameter_descent(psis, y, w, RATES)
-        truth = descent.parameter_descent(psis, y, w, RATES, mixes=list(mixes))
-        corrected = descent.functional_descent(kappas, y, w, RATES, mixes=[p @ p.T for p in mixes])
-        single, mixed = (list(_heads(scales, x, y, w, each)) for each in (None, mixes))
-        gaps.append([gap(single, [f[-1] for f in plain]), gap(mixed, [f[-1] for f in truth]), gap(corrected, truth)])
+        plain, truth = (descent.parameter_descent(psis, y, w, RATES, mixes=each) for each in (None, mixes))
+        corrected = descent.functional_descent(kappas, y, w, RATES, mixes=mixes @ mixes.mT)
+        pairs = ((identity.expand_as(mixes), plain), (mixes, truth))
+        single, mixed = (gap(_heads(scales, x, y, w, p), [f[-1] for f in descended]) for p, descended in pairs)
+        gaps.append([single, mixed, gap(corrected, truth)])
     difference, mixed, corrected = zip(*gaps, strict=True)
     return {
         "multi-kernel/difference": max(difference),
@@ -242,73 +220,55 @@ def multi_kernel(problems: int = 10, heads: int = 3) -> dict[str, Any]:
 # -- figures 1 and 2 --------------------------------------------------------------------------------------------------
 
 
-class Stream(NamedTuple):
-    """The encoding of one context through the literal blocks."""
-
-    states: np.ndarray  # (K + 1, D, N + 1): columns e_i at the input and after each block
-    sizes: tuple[int, int, int, int]  # rows of the four parts x, w, E, f
-    matrices: dict[str, np.ndarray]  # of one block, by name
+PARTS = ("x", "w", "E", "f")
+#: Rows of the parts in the figures, where one part ends and the next begins, and the middles of the parts.
+ROWS = np.array([4, WIDTH, WIDTH, WIDTH])
+ENDS = np.cumsum(ROWS)
+EDGES, MIDDLES = ENDS[:-1] - 0.5, ENDS - ROWS / 2 - 0.5
 
 
 @torch.no_grad()
-def stream(blocks: int = 2, n: int = 6, d: int = 4) -> Stream:
-    """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn."""
-    literal = paired(fast_model("rbf", blocks, 5), LiteralBlocks, erasure="rbf", erase_query=True)
-    literal.lam = 100.0
-    batch = sample_contexts(Anchors(n, d), 1, 8)
+def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn: columns ``e_i`` at the input and after
+    each block ``(K + 1, D, N + 1)``, and the matrices of one block by name."""
+    literal = paired(fast_model("rbf", blocks, 5), LiteralBlocks, erasure="rbf", erase_query=True, lam=100.0)
+    batch = sample_contexts(Anchors(n, ROWS[0]), 1, 8)
     states = torch.stack(literal.run(batch.context.double(), batch.query.double()))[:, 0]
-    matrices = {k: v.numpy() for k, v in literal.matrices(d, n, 0).items()}
-    return Stream(states.numpy(), (d, WIDTH, WIDTH, WIDTH), matrices)
+    return states.numpy(), {k: v.numpy() for k, v in literal.matrices(ROWS[0], n, 0).items()}
 
 
 @torch.no_grad()
 def architecture() -> dict[str, Any]:
     """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block."""
     literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
-    states = literal.run(*eight_contexts())
-    fixed = D + WIDTH
-    slots = [e[:, fixed : fixed + WIDTH].mT for e in states]
+    states = torch.stack(literal.run(*eight_contexts())).mT  # (K + 1, B, N + 1, d + 3 d')
+    kept, slot, f = states.split((D + WIDTH, WIDTH, WIDTH), dim=-1)
     return {
-        "fig1-2/kept": max(float((e[:, :fixed] - states[0][:, :fixed]).abs().max()) for e in states[1:]),
-        "fig1-2/slot": gap(slots, [descent.expectation(literal.embed, e[:, -WIDTH:].mT) for e in states]),
+        "fig1-2/kept": float((kept - kept[0]).abs().max()),
+        "fig1-2/slot": float((slot - descent.expectation(literal.embed, f)).abs().max()),
     }
 
 
-def _bands(ax: Axes, sizes: tuple[int, ...], both: bool = False, labels: bool = True) -> None:
-    edges = np.cumsum(sizes)[:-1] - 0.5
-    for edge in edges:
-        ax.axhline(edge, color=style.INK, lw=0.7)
-        if both:
-            ax.axvline(edge, color=style.INK, lw=0.7)
-    middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
-    if labels:
-        ax.set_yticks(middle, PARTS)
-    if both:
-        ax.set_xticks(middle, PARTS)
-
-
-def plot_stream(s: Stream) -> Figure:
+def plot_stream(states: np.ndarray) -> Figure:
     """Columns ``e_i`` at the input and after each block; each part on its own scale, grey where no block writes."""
-    fig, axes = style.figure(len(s.states), height=3.0)
-    rows = np.split(s.states, np.cumsum(s.sizes)[:-1], axis=1)
-    scaled = np.concatenate([part / max(np.abs(part).max(), 1e-12) for part in rows], axis=1)
-    n = s.states.shape[-1]
+    fig, axes = style.figure(len(states), height=3.0)
+    parts = np.split(states, ENDS[:-1], axis=1)
+    scaled = np.concatenate([part / max(np.abs(part).max(), 1e-12) for part in parts], axis=1)
+    n, kept = states.shape[-1], ENDS[1]  # x and w, over the colours that the heat map gave them
     for k, (ax, state) in enumerate(zip(axes, scaled, strict=True)):
         style.heatmap(ax, state, 1.0, title="input" if k == 0 else f"after block {k}")
-        kept = sum(s.sizes[:2])  # x and w, over the colours that the heat map gave them
         extent = (-0.5, n - 0.5, kept - 0.5, -0.5)
         ax.imshow(state[:kept], cmap="Greys", vmin=-1, vmax=4, extent=extent, interpolation="nearest")
-        ax.set_ylim(len(state) - 0.5, -0.5)
-        ax.set_aspect("auto")
-        _bands(ax, s.sizes, labels=k == 0)
-        if k == 0:
-            ax.set_yticklabels(["covariates $x$", "label $w$", "expectation $E$", "function $f$"])
+        ax.set(ylim=(len(state) - 0.5, -0.5), aspect="auto")
+        for edge in EDGES:
+            ax.axhline(edge, color=style.INK, lw=0.7)
         ax.axvline(n - 1.5, color=style.INK, lw=0.7, ls=":")
         ax.set_xticks([0, n - 2, n - 1], ["1", "N", "query"])
+    axes[0].set_yticks(MIDDLES, ["covariates $x$", "label $w$", "expectation $E$", "function $f$"])
     return fig
 
 
-def plot_matrices(s: Stream) -> Figure:
+def plot_matrices(matrices: dict[str, np.ndarray]) -> Figure:
     """The matrices of one block that are not the identity, each divided by its largest entry."""
     names = {
         "W_Q1": "head 1\n$W_Q = W_K$\ncompares $x$",
@@ -319,9 +279,12 @@ def plot_matrices(s: Stream) -> Figure:
         "W_Qc": "cross\n$W_Q$\nasks with $f$",
     }
     fig, axes = style.figure(len(names), height=1.85)
-    for number, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
-        matrix = s.matrices[name]
-        style.heatmap(ax, matrix / np.abs(matrix).max(), 1.0, title=title)
+    for ax, (name, title) in zip(axes, names.items(), strict=True):
+        style.heatmap(ax, matrices[name] / np.abs(matrices[name]).max(), 1.0, title=title)
         ax.title.set_fontsize(8.5)
-        _bands(ax, s.sizes, both=True, labels=number == 0)
+        for edge in EDGES:
+            ax.axhline(edge, color=style.INK, lw=0.7)
+            ax.axvline(edge, color=style.INK, lw=0.7)
+        ax.set_xticks(MIDDLES, PARTS)
+    axes[0].set_yticks(MIDDLES, PARTS)
     return fig

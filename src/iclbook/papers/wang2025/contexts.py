@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,8 +18,6 @@ from ...random import UNIT, choosing, chosen_anew, jittered, moved_batch, replic
 from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors, Categorical
-from ...training import Group, Run
-from ...training.groups import cross_entropy
 
 #: Purpose of the contexts' random numbers; 0 and 1 belong to a run's parameters and minibatches.
 CONTEXTS = 7
@@ -38,10 +36,7 @@ GD_PARAMETERS = ("embed", "rate", "log_gamma")
 TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
 #: ``PRNGKey(5)`` of the authors' ``eval.py``, split into four, for test, validation and training contexts and for ``W_e`` (after one more split,
 #: ``create_w_e`` of ``data.py``). The notebooks that printed the numbers ran on Python 3.9, for which no version of JAX counts random numbers in the newer way.
-AUTHORS_SEED = 5
-
-
-# -- contexts ---------------------------------------------------------------------------------------------------------
+AUTHORS_KEYS = threefry.split(threefry.key_of(5), 4)  # (4, 2)
 
 
 def numbers(task: Any, block: int, seed: int) -> tuple[Tensor, ...]:
@@ -119,11 +114,6 @@ class UnitContexts(Contexts):
         return 10 * (FIRST + self.unit)
 
 
-def published_keys() -> np.ndarray:
-    """Keys ``(4, 2)`` of the authors' program: test, validation, training, ``W_e``."""
-    return threefry.split(threefry.key_of(AUTHORS_SEED), 4)
-
-
 @dataclass(frozen=True)
 class PublishedAnchors(Anchors):
     """Appendix E with the authors' own ``W_e``; ``embed_seed`` says nothing here."""
@@ -131,28 +121,8 @@ class PublishedAnchors(Anchors):
     @cached_property
     def embedding(self) -> Tensor:
         """``W_e`` ``(d', C)``, drawn again from the seed of their code."""
-        key = threefry.split(published_keys()[3])[1]
+        key = threefry.split(AUTHORS_KEYS[3])[1]
         return torch.from_numpy(threefry.normals(key, (self.width, self.n_classes)).copy())
-
-
-def published_contexts(task: PublishedAnchors, n: int, seed: int) -> Batch:
-    """The authors' own contexts of a seed (0 for training, :data:`VALIDATION`, :data:`TEST`), drawn again as their program does (``create_cat_data_high_dim`` of
-    ``data.py``); another ``n`` gives others altogether."""
-    own = threefry.split(threefry.split(published_keys()[{0: 2, VALIDATION: 1, TEST: 0}[seed]], n), 7)
-    examples, query = (threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1)))
-    chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
-    anchors = threefry.normals(own[:, 4], (task.n_anchors * task.d,))
-    x = torch.from_numpy(np.concatenate([examples, query], axis=1)).movedim(0, -1)  # (N + 1, d, n)
-    f = task.latent(x.double(), torch.from_numpy(anchors).T.double(), torch.from_numpy(chosen).T)
-    logits = torch.einsum("dc,...db->b...c", task.embedding.double(), f).numpy()  # (n, N + 1, C)
-    labels = [
-        threefry.categorical(own[:, 5], logits[:, : task.N]),
-        threefry.categorical(own[:, 6], logits[:, task.N :]),
-    ]
-    y = torch.from_numpy(np.concatenate(labels, axis=1)).T[:, None].to(x)  # (N + 1, 1, n)
-    jitter = replica_errors()
-    x = x if jitter is None else jittered(x, jitter)
-    return Batch(torch.cat([x, y], dim=1)[: task.N], x[task.N], y[task.N])
 
 
 @dataclass(frozen=True)
@@ -160,8 +130,22 @@ class PublishedContexts(Contexts):
     """The authors' own contexts on their own ``W_e``: 0, 1 and 2 are the seeds of training, validation and test contexts."""
 
     def draw(self, n: int, seed: int) -> Batch:
-        """The authors' ``n`` contexts, as a model reads them."""
-        return seen_as(published_contexts(self.task, n, seed), self.view, self.among_keys)
+        """The authors' ``n`` contexts, as a model reads them, drawn again as their program does (``create_cat_data_high_dim`` of ``data.py``); another ``n``
+        gives others altogether."""
+        task, own = self.task, threefry.split(threefry.split(AUTHORS_KEYS[{0: 2, VALIDATION: 1, TEST: 0}[seed]], n), 7)
+        examples, query = (threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1)))
+        chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
+        anchors = threefry.normals(own[:, 4], (task.n_anchors * task.d,))
+        x = torch.from_numpy(np.concatenate([examples, query], axis=1)).movedim(0, -1)  # (N + 1, d, n)
+        f = task.latent(x.double(), torch.from_numpy(anchors).T.double(), torch.from_numpy(chosen).T)
+        logits = torch.einsum("dc,...db->b...c", task.embedding.double(), f).numpy()  # (n, N + 1, C)
+        parts = zip((5, 6), np.split(logits, [task.N], axis=1), strict=True)
+        labels = np.concatenate([threefry.categorical(own[:, k], part) for k, part in parts], axis=1)
+        y = torch.from_numpy(labels).T[:, None].to(x)  # (N + 1, 1, n)
+        jitter = replica_errors()
+        x = x if jitter is None else jittered(x, jitter)
+        batch = Batch(torch.cat([x, y], dim=1)[: task.N], x[task.N], y[task.N])
+        return seen_as(batch, self.view, self.among_keys)
 
 
 # -- scores along training --------------------------------------------------------------------------------------------
@@ -202,24 +186,9 @@ class InParts(OnHeldOut):
         return super().__call__(model, held_out) | {name: torch.stack([p[name] for p in parts]) for name in parts[0]}
 
 
-def classifiers(
-    name: str,
-    model: type[nn.Module],
-    kwargs: Mapping[str, Any],
-    runs: Sequence[Run],
-    contexts: Contexts,
-    held_out: int,
-    keep: tuple[str, ...] = (),
-) -> Group:
-    """A group of runs trained on cross-entropy, scored on as many validation and test contexts as ``held_out`` says."""
-    observe = OnHeldOut(contexts, held_out)
-    return Group(name, model, kwargs, runs, loss=cross_entropy, observe=observe, keep=keep)
-
-
 def best_records(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """Index ``(R,)`` of each run's record with the lowest validation NLL, from the arrays of a group."""
-    nll = arrays["nll_validation"]
-    return np.where(np.isfinite(nll), nll, np.inf).argmin(0)
+    return np.nan_to_num(arrays["nll_validation"], nan=np.inf).argmin(0)
 
 
 def stopped(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:

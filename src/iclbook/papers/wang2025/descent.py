@@ -47,26 +47,19 @@ def parameter_descent(
     mixes: Sequence[Tensor] | None = None,
     bias: bool = False,
 ) -> list[Tensor]:
-    """Functions ``f (N + 1, d')`` after each gradient step on ``A_m`` (and b), the gradient taken by autograd.
+    """Functions ``f (N + 1, d')`` of ``f(x) = sum_m P_m A_m psi_m(x) + b`` after each gradient step on ``A_m`` (and b) from zero, by autograd; without
+    ``mixes`` every ``P_m`` is the identity."""
+    a, b = [w.new_zeros(len(w), psi.shape[1]) for psi in psis], w.new_zeros(len(w))
+    mixes = [torch.eye(len(w), dtype=w.dtype)] * len(psis) if mixes is None else mixes
 
-    ``f(x) = sum_m P_m A_m psi_m(x) + b``; without ``mixes`` every ``P_m`` is the identity. All start from zero.
-    """
-    width = w.shape[0] if loss is cross_entropy else y.shape[1]
-    a = [torch.zeros(width, psi.shape[1], dtype=w.dtype, requires_grad=True) for psi in psis]
-    b = torch.zeros(width, dtype=w.dtype, requires_grad=True)
-    mixes = [torch.eye(width, dtype=w.dtype)] * len(psis) if mixes is None else mixes
-
-    def function() -> Tensor:
+    def function(a: Sequence[Tensor], b: Tensor) -> Tensor:
         return sum(psi @ a_m.T @ p.T for psi, a_m, p in zip(psis, a, mixes, strict=True)) + b
 
-    n, steps = len(y), []
-    variables = [*a, b] if bias else a
+    steps, slope = [], torch.func.grad(lambda at: loss(w, function(*at)[: len(y)], y))
     for rate in rates:
-        gradients = torch.autograd.grad(loss(w, function()[:n], y), variables)
-        with torch.no_grad():
-            for variable, gradient in zip(variables, gradients, strict=True):
-                variable -= rate * gradient
-            steps.append(function().clone())
+        in_a, in_b = slope((a, b))
+        a, b = [a_m - rate * g for a_m, g in zip(a, in_a, strict=True)], b - rate * bias * in_b
+        steps.append(function(a, b))
     return steps
 
 
@@ -76,30 +69,28 @@ def functional_descent(
     w: Tensor,
     rates: Sequence[float],
     mixes: Sequence[Tensor] | None = None,
-    bias: str | None = None,
+    bias: float = 0.0,
     expect: Callable[[Tensor, Tensor], Tensor] = expectation,
     mean: bool = True,
 ) -> list[Tensor]:
-    """The same without parameters: equation 3 with kernels ``kappa_m (N, N + 1)``, ``kappa(x_i, x_j)``, of one query or more; functions after each step.
+    """The same without parameters: equation 3 with kernels ``kappa_m (..., N, N + 1)``, ``kappa(x_i, x_j)``, of one query or more, and labels ``(..., N)``;
+    functions ``(..., N + 1, d')`` after each step. For real y (appendix G) pass ``y (..., N, d')`` and ``expect=lambda w, f: f``.
 
     Args:
-        bias: ``None``; ``"mean"``, the bias term with 1/N; ``"printed"``, equation 14's without it.
-        expect: how ``E(w_e | f)`` is computed.
         mixes: ``P_m`` applied to each head's update, as appendix H prints (``f = sum_m P_m f_m``).
-        mean: the factor 1/N (``False``: for tests).
-
-    For real y (appendix G) pass ``y (N, d')`` and ``expect=lambda w, f: f``.
+        bias: factor of the bias term: 1/N, or 1 as equation 14 prints it.
+        expect: how ``E(w_e | f)`` is computed.
+        mean: the factor 1/N.
     """
-    n, values = len(y), (w[:, y].T if y.dim() == 1 else y)
-    f = torch.zeros(kernels[0].shape[1], values.shape[1], dtype=w.dtype)
-    mixes = [torch.eye(values.shape[1], dtype=w.dtype)] * len(kernels) if mixes is None else mixes
+    values = y if y.is_floating_point() else w.T[y]  # (..., N, d')
+    n, width = values.shape[-2:]
+    f = torch.zeros(*values.shape[:-2], kernels[0].shape[-1], width, dtype=w.dtype)
+    mixes = [torch.eye(width, dtype=w.dtype)] * len(kernels) if mixes is None else mixes
     steps = []
     for rate in rates:
-        residual = values - expect(w, f[:n])  # (N, d')
+        residual = values - expect(w, f[..., :n, :])  # (..., N, d')
         scale = rate / n if mean else rate
-        update = sum(scale * kappa.T @ residual @ p.T for kappa, p in zip(kernels, mixes, strict=True))
-        if bias is not None:
-            update = update + rate / (n if bias == "mean" else 1) * residual.sum(0)
-        f = f + update
+        update = sum(scale * kappa.mT @ residual @ p.T for kappa, p in zip(kernels, mixes, strict=True))
+        f = f + update + rate * bias * residual.sum(-2, keepdim=True)
         steps.append(f)
     return steps

@@ -15,7 +15,7 @@ from ...models.functional_gd import FunctionalGD, HardErasureGD
 from ...models.literal_blocks import LiteralBlocks
 from ...statistics import Estimate
 from ...store import Results
-from ...tasks.categorical import Anchors, Categorical, Quadrants
+from ...tasks.categorical import Anchors, Quadrants
 from .construction import eight_contexts, off, paired, steps_of
 from .contexts import sample_contexts, seen_as, stopped
 from .figures_3_5 import estimate
@@ -24,6 +24,8 @@ from .figures_3_5 import estimate
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)
 #: Settings of the paper's data: (d, N).
 SETTINGS = ((10, 10), (10, 125), (2, 10), (2, 100))
+#: Kind of head, d and N -> quality at every lambda, ``(len(LAMBDAS), 2)``.
+Curves = dict[tuple[str, int, int], np.ndarray]
 
 
 def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
@@ -31,15 +33,9 @@ def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
     return torch.softmax(lam**2 * (x @ x.mT) / size**0.5, dim=-1)
 
 
-def rbf_weights(x: Tensor, lam: float) -> Tensor:
-    """``exp(-lam^2 |x_j - x_i|^2 / 2)`` ``(..., N, N)``."""
-    power = -(lam**2) * torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") ** 2 / 2
-    return torch.exp(power)
-
-
 def quality(weights: Tensor) -> tuple[float, float]:
-    """How well attention weights ``(..., N, N)`` erase: the share of positions at which the largest weight is the position's own, and the mean over positions of
-    ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions."""
+    """How well attention weights ``(..., N, N)`` erase: the share of positions at which the largest weight is the position's own, and the mean over positions
+    of ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions."""
     n = weights.shape[-1]
     off = (weights - torch.eye(n, dtype=weights.dtype)).abs().sum(-1) / 2  # (..., N)
     own = weights.argmax(-1) == torch.arange(n)
@@ -47,39 +43,37 @@ def quality(weights: Tensor) -> tuple[float, float]:
 
 
 def head_quality(x: Tensor, kind: str, lam: float) -> tuple[float, float]:
-    """:func:`quality` of a head on covariates ``(contexts, N, d)``; ``d + 15`` is the width of the encoding."""
-    return quality(softmax_weights(x, lam, x.shape[-1] + 15) if kind == "softmax" else rbf_weights(x, lam))
+    """:func:`quality` of a head on covariates ``(contexts, N, d)``: of softmax, where ``d + 15`` is the width of the encoding, or of
+    ``exp(-lam^2 |x_j - x_i|^2 / 2)``."""
+    if kind == "softmax":
+        return quality(softmax_weights(x, lam, x.shape[-1] + 15))
+    return quality(torch.exp(-(lam**2) * torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") ** 2 / 2))
 
 
-def curves(contexts: int = 200) -> dict[str, dict[tuple[int, int], np.ndarray]]:
-    """Quality against lambda, ``[kind][d, N] (len(LAMBDAS), 2)``; covariates uniform on the cube."""
-    found: dict[str, dict[tuple[int, int], np.ndarray]] = {"softmax": {}, "rbf": {}}
+def curves(contexts: int = 200) -> Curves:
+    """Quality against lambda; covariates uniform on the cube."""
+    found = {}
     for d, n in SETTINGS:
         x = 2 * torch.rand(contexts, n, d, generator=torch_rng(17), dtype=torch.float64) - 1
-        for kind in found:
-            found[kind][d, n] = np.array([head_quality(x, kind, lam) for lam in LAMBDAS])
+        for kind in ("softmax", "rbf"):
+            found[kind, d, n] = np.array([head_quality(x, kind, lam) for lam in LAMBDAS])
     return found
 
 
-def records(found: dict[str, dict[tuple[int, int], np.ndarray]], contexts: int) -> dict[str, Any]:
+def records(found: Curves, contexts: int) -> dict[str, Any]:
     """Quality at the published code's lambda; the softmax head where all covariates have length 1 as well (``contexts`` as for :func:`curves`)."""
     settings = ((10, 10), (10, 125), (2, 100))
-    own = {f"erasure/softmax_own_d{d}_N{n}": float(found["softmax"][d, n][-1, 0]) for d, n in settings}
-    on_sphere = []
-    for d, n in SETTINGS:
-        x = torch.randn(contexts, n, d, generator=torch_rng(17), dtype=torch.float64)
-        on_sphere.append(head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", LAMBDAS[-1])[0])
-    astray = max(float(curve[-1, 1]) for curve in found["rbf"].values())
+    own = {f"erasure/softmax_own_d{d}_N{n}": float(found["softmax", d, n][-1, 0]) for d, n in settings}
+    normals = [torch.randn(contexts, n, d, generator=torch_rng(17), dtype=torch.float64) for d, n in SETTINGS]
+    on_sphere = [head_quality(x / x.norm(dim=-1, keepdim=True), "softmax", LAMBDAS[-1])[0] for x in normals]
+    astray = max(float(found["rbf", d, n][-1, 1]) for d, n in SETTINGS)
     return own | {"erasure/rbf_left_code": astray, "erasure/unit_own": on_sphere} | with_duplicates()
 
 
 @torch.no_grad()
 def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
-    """Blocks of appendix D on covariates of length 1 of which two are equal: f of the query against exact steps, relative, for both erasure heads.
-
-    Two equal positions have one expectation. Softmax shares its weight between them and erases it; an RBF head gives each the whole weight and
-    erases it twice.
-    """
+    """Blocks of appendix D on covariates of length 1 of which two are equal: f of the query against exact steps, relative, for both erasure heads. Two equal
+    positions have one expectation. Softmax shares its weight between them and erases it; an RBF head gives each the whole weight and erases it twice."""
     task, (context, query) = Anchors(), eight_contexts(contexts)
     x = context[:, :-1] / context[:, :-1].norm(dim=1, keepdim=True)
     context[:, :-1] = torch.cat([x[:1], x[:-1]])
@@ -91,22 +85,18 @@ def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def drift(task: Categorical, n_contexts: int, blocks: int = 6, rate: float = 2.0, gamma: float = 3.0) -> np.ndarray:
-    """Relative difference of f between softmax erasure and exact GD after each block, at the task's own W_e and a common step, ``(n_contexts, blocks)``."""
-    relations = seen_as(sample_contexts(task, n_contexts, 5), "inner", True).context.double()
-    exact = FunctionalGD(task.n_classes, task.width, blocks, "softmax", gamma=gamma, rate=rate).double()
-    exact.embed.copy_(task.embedding)
-    a, b = (steps_of(model, relations) for model in (exact, paired(exact, HardErasureGD)))  # (B, K, d')
-    return ((a - b).norm(dim=-1) / a.norm(dim=-1)).numpy()
-
-
 def drift_records(contexts: int = 128) -> dict[str, Any]:
-    """Drift by block in both data sets."""
-    low, high = (Estimate.mean(drift(task, contexts).T) for task in (Quadrants(), Anchors()))
-    found: dict[str, Any] = {"deep-erasure/first_two": float(max(low.value[:2].max(), high.value[:2].max()))}
-    for name, each in (("quadrants", low), ("anchors", high)):
-        found[f"deep-erasure/{name}"] = Estimate(each.value[2:], each.error[2:])
-    return found
+    """Relative difference of f between softmax erasure and exact GD after each of six blocks, at the task's own W_e and a common step, in both data sets."""
+    found, first = {}, []
+    for name, task in (("quadrants", Quadrants()), ("anchors", Anchors())):
+        relations = seen_as(sample_contexts(task, contexts, 5), "inner", True).context.double()
+        exact = FunctionalGD(task.n_classes, task.width, 6, "softmax", gamma=3.0, rate=2.0).double()
+        exact.embed.copy_(task.embedding)
+        a, b = (steps_of(model, relations) for model in (exact, paired(exact, HardErasureGD)))  # (B, K, d')
+        apart = ((a - b).norm(dim=-1) / a.norm(dim=-1)).numpy()  # (B, K)
+        found[f"deep-erasure/{name}"] = Estimate.mean(apart[:, 2:].T)
+        first.append(apart[:, :2].mean(0).max())
+    return found | {"deep-erasure/first_two": float(max(first))}
 
 
 def trained_records(results: Results) -> dict[str, Any]:
@@ -119,12 +109,12 @@ def trained_records(results: Results) -> dict[str, Any]:
     }
 
 
-def plot_erasure(found: dict[str, dict[tuple[int, int], np.ndarray]]) -> Figure:
+def plot_erasure(found: Curves) -> Figure:
     """Distance from exact erasure against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
     fig, axes = style.figure(2, height=3.1)
     for ax, kind, title in zip(axes, ("softmax", "rbf"), ("softmax head", "RBF head"), strict=True):
         for (d, n), colour, marker in zip(SETTINGS, style.PALETTE, style.MARKERS.values(), strict=False):
-            left = np.maximum(found[kind][d, n][:, 1], 1e-12)
+            left = np.maximum(found[kind, d, n][:, 1], 1e-12)
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")
         ax.set(xscale="log", yscale="log", xlabel=r"$\lambda$", title=title, ylim=(5e-13, 100))
     axes[0].set_ylabel("distance from exact erasure")
@@ -136,7 +126,7 @@ def plot_drift(found: dict[str, Any]) -> Figure:
     """Relative difference of f between softmax erasure and exact steps, by block from the third on (:func:`drift_records`)."""
     fig, ax = style.figure(height=2.7)
     low, high = (found[f"deep-erasure/{name}"].value for name in ("quadrants", "anchors"))
-    blocks = np.arange(3, 3 + len(low))
+    blocks = range(3, 3 + len(low))
     ax.plot(blocks, low, marker="o", color=style.PALETTE[3], label="quadrants (d = 2, N = 100)")
     ax.plot(blocks, high, marker="s", color=style.PALETTE[0], label="appendix E (d = 10, N = 10)")
     ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=blocks, ylim=(1e-4, 3))

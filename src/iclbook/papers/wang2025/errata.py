@@ -18,16 +18,13 @@ RATES = (2.0, 1.5, 1.0)
 
 
 def categories_from_zero() -> dict[str, Any]:
-    """Equations 11, 13, 18 and 40 let categories run from 0 to C beside sums from 1 to C: one vector more below the fraction than above.
-
-    The gradient in b against autograd, with the printed denominator (the vector more is as random as the others) and with the C categories.
-    """
+    """Equations 11, 13, 18 and 40 let categories run from 0 to C beside sums from 1 to C: one vector more below the fraction than above. The gradient in b
+    against autograd, with the printed denominator (the vector more is as random as the others) and with the C categories."""
     source = torch_rng(0)
     _, y, w = problem(source, 20)
     more = torch.cat([normal(source, WIDTH, 1), w], dim=1)
     f = normal(source, N, WIDTH)
-    b = torch.zeros(WIDTH, dtype=torch.float64, requires_grad=True)
-    (truth,) = torch.autograd.grad(descent.cross_entropy(w, f + b, y), b)
+    truth = torch.func.grad(lambda b: descent.cross_entropy(w, f + b, y))(torch.zeros_like(f[0]))
     above = torch.exp(f @ w) @ w.T
     meant, printed = (
         off((above / torch.exp(f @ below).sum(-1, keepdim=True) - w[:, y].T).mean(0), truth) for below in (w, more)
@@ -36,16 +33,13 @@ def categories_from_zero() -> dict[str, Any]:
 
 
 def indices_of_the_update() -> dict[str, Any]:
-    """Equation 26 has the summed index i on its left, section 3.2.1's head the expectation of the position that asks: each against autograd on A, and j.
-
-    As printed, the right side of equation 26 is one number for all i: that of the j it leaves free, here the query.
-    """
+    """Equation 26 has the summed index i on its left, section 3.2.1's head the expectation of the position that asks: each against autograd on A, and j. As
+    printed, the right side of equation 26 is one number for all i: that of the j it leaves free, here the query."""
     psi, y, w = problem(torch_rng(0), 20)
     kappa, truth = psi[:N] @ psi.T, descent.parameter_descent([psi], y, w, RATES)[-1]
-    meant, equation, head = (torch.zeros(N + 1, WIDTH, dtype=torch.float64) for _ in range(3))
-    values = w[:, y].T
+    meant, values = descent.functional_descent([kappa], y, w, RATES)[-1], w[:, y].T
+    equation, head = torch.zeros(2, N + 1, WIDTH, dtype=torch.float64)
     for rate in RATES:
-        meant = meant + rate / N * kappa.T @ (values - descent.expectation(w, meant[:N]))
         alike = rate / N * kappa[:, -1] @ (values - descent.expectation(w, equation[:N]))
         equation = equation + alike
         own = values[None] - descent.expectation(w, head)[:, None]  # (N + 1, N, d')
@@ -69,11 +63,8 @@ def equation_39(points: int = 50) -> dict[str, Any]:
 
 
 def increments() -> dict[str, Any]:
-    """Equation 49 sums ``Delta f_{i,k'}`` up to k where section 3.1 ends at k - 1: three steps of it against autograd on A.
-
-    With equation 3's increments the last one is that of the step itself, so the step is implicit. ``own``: with appendix G's own
-    ``Delta f_{i,0} = 0``, which numbers an increment by the step that it leads to.
-    """
+    """Equation 49 sums ``Delta f_{i,k'}`` up to k where section 3.1 ends at k - 1: three steps of it against autograd on A. With equation 3's increments the
+    step is implicit, for the last one is its own. ``own``: with appendix G's ``Delta f_{i,0} = 0``, which numbers an increment by the step that it leads to."""
     source = torch_rng(0)
     psi, _, w = problem(source, 20)
     y = normal(source, N, WIDTH)
@@ -131,15 +122,11 @@ def sign_of_the_loss() -> dict[str, Any]:
     """Section 5's population loss has no minus: what a gradient step on it, and on appendix I's, gains in likelihood (nats)."""
     source = torch_rng(0)
     _, y, w = problem(source, 20)
-    f = normal(source, N, WIDTH).requires_grad_()
-    appendix = descent.cross_entropy(w, f, y)
-    section = torch.log_softmax(f @ w, dim=-1).gather(-1, y[:, None]).mean()
-
-    def gained(loss: Tensor) -> float:
-        (slope,) = torch.autograd.grad(loss, f, retain_graph=True)
-        return float((appendix - descent.cross_entropy(w, f - 1e-3 * slope, y)).detach())
-
-    return {"loss-sign/appendix_gain": gained(appendix), "loss-sign/section_gain": gained(section)}
+    f = normal(source, N, WIDTH)
+    slope = torch.func.grad(descent.cross_entropy, argnums=1)(w, f, y)
+    after = {"appendix": f - 1e-3 * slope, "section": f + 1e-3 * slope}
+    start = descent.cross_entropy(w, f, y)
+    return {f"loss-sign/{name}_gain": float(start - descent.cross_entropy(w, at, y)) for name, at in after.items()}
 
 
 @torch.no_grad()

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from ...drawing import style
@@ -29,15 +28,14 @@ PROBES = {
 }
 #: Attentions: kind of results (:func:`of`) and beginning of their groups' names; place beside the number of blocks, and filling of the markers.
 ATTENTIONS = {"softmax": ("unseen", "blocks", -0.12, None), "linear": ("linear", "linear", 0.12, style.GROUND)}
-#: Colour of a label within an episode.
-LABELS = style.PALETTE[:5]
+NAMES = {1: "1 block", 2: "2 blocks", 3: "3 blocks"}
 #: Dashes of training classes.
 DASHED = (0, (3, 2))
 
 
 def of(results: Mapping[str, Any], kind: str) -> list[Any]:
-    """Results (or studies) by seed: on networks that never saw the test classes (``unseen``), the same with linear attention (``linear``) and trained as briefly
-    (``short``) as those on networks that learned to name them too (``seen``)."""
+    """Results (or studies) by seed: on networks that never saw the test classes (``unseen``), the same with linear attention (``linear``) and trained as
+    briefly (``short``) as those on networks that learned to name them too (``seen``)."""
     return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
@@ -128,14 +126,11 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
     asked = labels(context.unseen, len(last["probe/tuned_hits"]))[-1]
     hits = per_episode([last], "blocks3/hits")
     return {
-        "images/last/constant": float((asked == context.task.few_shot.ways - 1).float().mean()),
+        "images/last/constant": float((asked == context.task.few_shot.ways - 1).double().mean()),
         "images/last/blocks3": float(hits.mean()),
         "images/last/blind": float(per_episode([last], "blocks3/shuffled").mean()),
         "images/last/gain": Estimate.mean(hits - per_episode([plain], "blocks3/hits")),
     }
-
-
-# -- figures ----------------------------------------------------------------------------------------------------------
 
 
 def plot_episode(results: Results, run: int = 0) -> Figure:
@@ -151,17 +146,17 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     for way in range(ways):
         members = np.flatnonzero(labels[:-1] == way)
         for ax, i in zip(grid[way], members[np.argsort(-weights[members])], strict=True):
-            _picture(ax, images[i], LABELS[way], 3.2 * weights[i] / weights.max())
+            _picture(ax, images[i], style.PALETTE[way], 3.2 * weights[i] / weights.max())
         grid[way, 0].set_ylabel(f"{way + 1}", rotation=0, ha="right", va="center", fontsize=9)
         share = {"xy": (1.12, 0.5), "xycoords": "axes fraction", "va": "center", "fontsize": 8}
         grid[way, -1].annotate(f"{weights[members].sum():.0%}", **share)
     left.suptitle("context, by label; frames and shares: attention of the first block", fontsize=9)
     top, bottom = right.subplots(2, 1, height_ratios=[1, 1.7])
-    _picture(top, images[-1], LABELS[answer], 3.2)
+    _picture(top, images[-1], style.PALETTE[answer], 3.2)
     top.set_title(f"query, of label {answer + 1}", fontsize=9)
     for j, (k, colour) in enumerate(zip(BLOCKS, ("#C4C4C0", "#8A8A86", "#3C3C3A"), strict=True)):
         p = results[f"blocks{k}/shown"][run, number]
-        bottom.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=colour, label=_blocks(k))
+        bottom.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=colour, label=NAMES[k])
     bottom.set(xlabel="label", ylabel="probability", ylim=(0, 1.3), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
     bottom.grid(axis="x", visible=False)
     bottom.legend(
@@ -174,20 +169,12 @@ def _picture(ax: Axes, image: np.ndarray, colour: str, frame: float) -> None:
     ax.imshow(image, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set(visible=True, color=colour, linewidth=max(frame, 0.3))
-
-
-def _blocks(k: int) -> str:
-    return "1 block" if k == 1 else f"{k} blocks"
+    ax.spines[:].set(visible=True, color=colour, linewidth=max(frame, 0.3))
 
 
 def plot_comparison(results: Mapping[str, Results]) -> Figure:
-    """Episodes of unseen classes: accuracy, NLL, and the paired difference in accuracy to the probe, against the number of blocks.
-
-    Filled: softmax attention; open: linear attention. Error bars and bands: 95% intervals over episodes. Small markers: single runs. Grey on
-    the right: within one point.
-    """
+    """Episodes of unseen classes: accuracy, NLL, and the paired difference in accuracy to the probe, against the number of blocks. Filled: softmax attention;
+    open: linear. Error bars and bands: 95% intervals over episodes. Small markers: single runs. Grey on the right: within one point."""
     fig, axes = style.figure(3, height=3.3, width_ratios=[1, 1, 1.1])
     unseen = of(results, "unseen")
     scored = ((axes[0], "hits", "accuracy"), (axes[1], "nll", "negative log-likelihood"))
@@ -205,28 +192,31 @@ def plot_comparison(results: Mapping[str, Results]) -> Figure:
         found = of(results, kind)
         for k in BLOCKS:
             colour, marker = style.COLOURS[k], style.MARKERS[k]
-            how = {"ms": 6, "color": colour, "mfc": fill or colour, "capsize": 3, "zorder": 4}
+            look = {"color": colour, "mfc": fill or colour}
+            how = look | {"fmt": marker, "ms": 6, "capsize": 3, "zorder": 4}
             for ax, what, _ in scored:
                 each = np.concatenate([r[f"{group}{k}/{what}"].astype(float).mean(1) for r in found])
-                place = np.full(len(each), k + shift * 2)
-                ax.plot(place, each, marker, ms=3, color=colour, mfc=fill or colour, mew=0.5, alpha=0.6)
-                _bar(ax, k + shift, per_episode(found, f"{group}{k}/{what}"), marker, **how)
-            difference = per_episode(found, f"{group}{k}/hits") - per_episode(unseen, "probe/tuned_hits")
-            _bar(axes[2], k + shift, difference, marker, **how)
+                ax.plot(np.full(len(each), k + shift * 2), each, marker, ms=3, mew=0.5, alpha=0.6, **look)
+                _bar(ax, k + shift, per_episode(found, f"{group}{k}/{what}"), **how)
+            _bar(
+                axes[2],
+                k + shift,
+                per_episode(found, f"{group}{k}/hits") - per_episode(unseen, "probe/tuned_hits"),
+                **how,
+            )
         axes[2].plot([], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention")
     for ax in axes:
         ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
         ax.grid(axis="x", visible=False)
-    entries = [axes[i].get_legend_handles_labels() for i in (0, 2)]
-    handles, labels = (probes + attentions for probes, attentions in zip(*entries, strict=True))
+    handles, labels = (p + a for p, a in zip(*(axes[i].get_legend_handles_labels() for i in (0, 2)), strict=True))
     fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
-def _bar(ax: Axes, x: float, samples: np.ndarray, marker: str, **how: Any) -> None:
+def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
     """Mean over episodes with its interval."""
     mean, low, high = interval(samples)
-    ax.errorbar([x], [mean], yerr=[[mean - low], [high - mean]], fmt=marker, **how)
+    ax.errorbar([x], [mean], yerr=[[mean - low], [high - mean]], **how)
 
 
 def plot_training(results: Mapping[str, Results]) -> Figure:
@@ -240,14 +230,14 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
                 for part in ("test", "validation")
             )
             steps, colour = on[0][f"blocks{k}/steps"], style.COLOURS[k]
-            ax.plot(steps, test.mean(1), color=colour, label=_blocks(k))
+            ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
             ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
-        ax.set_xticks([0, *(s for s in (24, 100, 300, 1000, 8000) if s <= steps[-1])])
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.xaxis.set_minor_locator(NullLocator())
+        ticks = [0, *(s for s in (24, 100, 300, 1000, 8000) if s <= steps[-1])]
+        ax.set_xticks(ticks, ticks)
+        ax.minorticks_off()
     style.log_ticks(axes[1], "y", (0.1, 0.2, 0.3, 0.5, 1, 2))
     axes[0].plot([], [], color=style.INK, label="unseen classes")
     axes[0].plot([], [], color=style.INK, ls=DASHED, label="training classes")
@@ -264,8 +254,8 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
             x = (i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j)
             ax.plot(x, [hits.mean() for hits in pair], color=style.COLOURS["dummy"], lw=1.5, zorder=1)
             for end, label in enumerate(("trained on 900 classes", "trained on all 1,000")):
-                how = {"ms": 5, "color": style.PALETTE[2 * end], "capsize": 2, "label": None if i or j else label}
-                _bar(ax, x[end], pair[end], "os"[end], **how)
+                look = {"fmt": "os"[end], "ms": 5, "color": style.PALETTE[2 * end], "capsize": 2}
+                _bar(ax, x[end], pair[end], label=None if i or j else label, **look)
     ax.set_xticks(range(len(names)), list(names.values()))
     ax.set(ylabel="test accuracy")
     ax.grid(axis="x", visible=False)

@@ -1,9 +1,9 @@
-"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; and where
-models that learn English end."""
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; how many parameters it
+has, and what the printed 8K and 6M count; and where models that learn English end."""
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from torch import Tensor
 from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
+from ...models import kernels
+from ...models.language import KERNELS, GDLanguage, LanguageModel, TransformerLanguage, normed
 from ...statistics import Estimate, ratio_terms, standard_error, widened_error
 from . import descent
+from .construction import off
 from .figures_3_5 import Get, difference
 from .language import MODELS
 
@@ -51,45 +53,23 @@ def function(model: Any, tokens: Tensor) -> Tensor:
     return model._step((model.attention() @ e.flatten(1)).unflatten(-1, e.shape[1:]), 0)[-1, 0]
 
 
-def example_by_example(model: GDLanguage, tokens: Tensor) -> Tensor:
-    """Equation 3 for one step from f = 0 with M heads (appendix H), kernels of ``Lambda_m p`` and ``P_m``, one example after another ``(d',)``."""
-    p = normed(model.positions, model.gain_positions)
-    query, mean, n = p[len(tokens)], model.embed.mean(0), len(tokens)
-    f = torch.zeros(WIDTH, dtype=p.dtype)
-    for m in range(HEADS):
-        square = model.lam[m] ** 2
-        inner = [float((square * query * p[i]).sum()) / math.sqrt(WIDTH) for i in range(n)]
-        if model.kernel == "softmax":
-            total = sum(math.exp(x) for x in inner)
-            kappa = [math.exp(x) / total for x in inner]
-        elif model.kernel == "rbf":
-            far = [float((square * (query - p[i]) ** 2).sum()) / math.sqrt(WIDTH) for i in range(n)]
-            kappa = [math.exp(-float(model.gain_gamma[m]) * x) for x in far]
-        else:
-            kappa = inner
-        for i, token in enumerate(tokens[:, 0].tolist()):
-            w = normed(model.embed[token], model.gain_embed)
-            f = f + kappa[i] / n * (w - mean) @ model.mix[0, m]
-    return f
-
-
-def interaction(model: Any) -> float:
-    """:func:`descent.interaction` of two changed tokens."""
-    return descent.interaction(lambda tokens: function(model, tokens), story(), (2, 5), V)
+def by_equation_3(model: GDLanguage, tokens: Tensor) -> Tensor:
+    """Equation 3 for one step from f = 0 with M heads (appendix H), kernels of ``Lambda_m p`` and ``P_m``, at the last position ``(d',)``. The first
+    expectation is the mean of the embeddings as they are."""
+    points = model.lam[:, None] * normed(model.positions, model.gain_positions) / WIDTH**0.25  # (M, S + 1, d')
+    relation = kernels.relate(kernels.KERNELS[model.kernel], points, points[:, :-1])  # (M, S + 1, S)
+    gamma = model.gain_gamma[:, None, None] if model.kernel == "rbf" else 1.0
+    kappas, w = kernels.kernel_values(model.kernel, relation, gamma).mT, normed(model.embed, model.gain_embed).T
+    mean = {"expect": lambda w, f: model.embed.mean(0)}
+    return descent.functional_descent(kappas, tokens[:, 0], w, (1.0,), mixes=model.mix[0].mT, **mean)[0][-1]
 
 
 def records() -> dict[str, Any]:
     """``language/formula``, ``language/additive`` (softmax, linear, RBF) and ``language/additive_tf``."""
-    apart = []
-    for kernel in KERNELS:
-        own = function(one_block(kernel), story())
-        by_hand = example_by_example(one_block(kernel), story())
-        apart.append(float((by_hand - own).abs().max() / own.abs().max()))
-    return {
-        "language/formula": apart,
-        "language/additive": [interaction(one_block(kernel)) for kernel in KERNELS],
-        "language/additive_tf": interaction(one_block()),
-    }
+    models, tokens = [one_block(kernel) for kernel in (*KERNELS, "")], story()
+    *additive, tf = (descent.interaction(partial(function, model), tokens, (2, 5), V) for model in models)
+    formula = [off(by_equation_3(model, tokens), function(model, tokens)) for model in models[:-1]]
+    return {"language/formula": formula, "language/additive": additive, "language/additive_tf": tf}
 
 
 def printed_scores() -> dict[str, Any]:
@@ -103,6 +83,42 @@ def printed_scores() -> dict[str, Any]:
     }
 
 
+#: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
+PUBLISHED, PAPER_HEADS = (50_257, 256, 512), 8
+
+
+def parameters() -> dict[str, Any]:
+    """Section 6.3's counts, taken in modules without memory, and what they leave out: GD, GD with feed-forward, the Transformer with heads of full width
+    (published code) and with standard ones (Radford et al. 2019)."""
+    with torch.device("meta"):
+        gd, gd_ff = (GDLanguage(*PUBLISHED, n_heads=PAPER_HEADS, feed_forward=ff) for ff in (False, True))
+        tf, split = (TransformerLanguage(*PUBLISHED, n_heads=PAPER_HEADS, split=split) for split in (False, True))
+
+    def part(model: LanguageModel, *names: str) -> int:
+        return sum(getattr(model, name).numel() for name in names)
+
+    diagonals, mixing = part(gd, "lam"), part(gd, "mix")
+    qkv, text = ("W_Q", "W_K", "W_V"), diagonals + gd.n_heads + mixing
+    inner, standard = (model.count() - model.embedding_count() for model in (gd_ff, split))
+    return {
+        "params/gd": diagonals,
+        "params/gd_counted_twice": 2 * diagonals,
+        "params/gd_scalar": diagonals + gd.n_heads,
+        "params/gd_text_millions": text / 1e6,
+        "params/tf_millions": part(tf, *qkv) / 1e6,
+        "params/tf_with_P_millions": part(tf, *qkv, "W_O") / 1e6,
+        "params/tf_narrow_millions": part(split, *qkv, "W_O") / 1e6,
+        "params/gd_with_P_ratio": (diagonals + mixing) / diagonals,
+        "params/gd_total_millions": gd.count() / 1e6,
+        "params/tf_total_millions": tf.count() / 1e6,
+        "params/total_ratio": gd.count() / tf.count(),
+        "params/gd_ff_millions": inner / 1e6,
+        "params/standard_millions": standard / 1e6,
+        "params/standard_ratio": inner / standard,
+        "params/attention_ratio": text / part(split, *qkv, "W_O"),
+    }
+
+
 def plot_tensors() -> Figure:
     """Figure 7: the weight of each position under the query, for each head, whatever the story; and f for two stories."""
     model = one_block("softmax")
@@ -112,8 +128,8 @@ def plot_tensors() -> Figure:
     weights.set(xlabel="position", ylabel="weight", title="attention: the same for both stories")
     weights.legend(fontsize=8, loc="upper center")
     for number, marker in ((1, "o"), (2, "x")):
-        look = {"ms": 6, "color": style.INK, "mfc": "none", "label": f"story {number}"}
-        functions.plot(function(model, story(number)), marker, **look)
+        f = function(model, story(number))
+        functions.plot(f, marker, ms=6, color=style.INK, mfc="none", label=f"story {number}")
     functions.axhline(0, color=style.INK, lw=0.7)
     functions.set(xlabel="coordinate", title="$f$: another for each")
     functions.legend(fontsize=8)
@@ -124,23 +140,13 @@ def plot_tensors() -> Figure:
 
 #: Held-out windows that follow one another are alike: errors are taken over blocks of so many.
 BLOCK = 16
-TEXT_LABELS = {
-    "gd": "GD",
-    "gd-ff": "GD + FF",
-    "gd-no-p": "GD, no $P_m$",
-    "tf": "Transformer",
-    "tf-no-ff": "Transformer, no FF",
-}
+LABELS = ("GD", "GD + FF", "GD, no $P_m$", "Transformer", "Transformer, no FF")
 
 
 def losses(get: Get) -> dict[str, np.ndarray]:
     """Model -> nats a token of each record, run and block of held-out windows, ``(T, R, n)``."""
-    found = {}
-    for name in MODELS:
-        nll = get(f"language_{name.replace('-', '_')}").group(name)["nll"].astype(float)
-        blocks = nll.shape[-1] // BLOCK
-        found[name] = nll[..., : blocks * BLOCK].reshape(*nll.shape[:2], blocks, BLOCK).mean(-1)
-    return found
+    every = {name: get(f"language_{name.replace('-', '_')}").group(name)["nll"].astype(float) for name in MODELS}
+    return {name: nll.reshape(*nll.shape[:2], -1, BLOCK).mean(-1) for name, nll in every.items()}
 
 
 def share(above: np.ndarray, below: np.ndarray) -> Estimate:
@@ -169,15 +175,14 @@ def plot_text(get: Get) -> Figure:
     found = losses(get)
     late = max(1, len(steps) - 4)  # before, a model says more of its start than of text
     order = sorted(found, key=lambda name: found[name][-1].mean())
-    for name, colour in zip(MODELS, style.PALETTE, strict=False):
+    rows = [order.index(name) for name in MODELS]
+    ends.set_yticks(rows, LABELS)
+    for name, row, tick, colour in zip(MODELS, rows, ends.get_yticklabels(), style.PALETTE, strict=False):
         nll = found[name].mean(-1)  # (T, R)
         look = {"color": colour, "ls": "-" if name.startswith("gd") else "--"}
         curves.plot(steps[late:], nll[late:].mean(1), marker=".", **look)
-        row = order.index(name)
         ends.plot(nll[-1], np.full(nll.shape[1], row), "o", ms=4, color=colour)
-    ends.set_yticks(range(len(order)), [TEXT_LABELS[name] for name in order])
+        tick.set_color(colour)
     ends.set(xlabel="nats a token at the end", ylim=(len(order) - 0.5, -0.5))
-    for label, name in zip(ends.get_yticklabels(), order, strict=True):
-        label.set_color(style.PALETTE[list(MODELS).index(name)])
     curves.set(xlabel="step", ylabel="nats a token, held out")
     return fig

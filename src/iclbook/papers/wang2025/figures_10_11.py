@@ -64,11 +64,8 @@ def distance(these: np.ndarray, those: np.ndarray) -> np.ndarray:
 
 
 def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates in which the symmetric part of E D is I, ``G = S^{-1/2}`` ``(R, d', d')``, and whether there are any ``(R,)``: S is positive definite.
-
-    ``W_e -> G^-T W_e`` with ``E -> G E``, ``D -> D G^T`` leaves every prediction as it is, so E D means something only up to ``G E D G^T``. Without such
-    coordinates G is I.
-    """
+    """Coordinates in which the symmetric part S of E D is I, ``G = S^{-1/2}`` ``(R, d', d')``, and whether there are any ``(R,)``: S is positive definite.
+    Otherwise G is I. ``W_e -> G^-T W_e``, ``E -> G E``, ``D -> D G^T`` leaves every prediction as it is, so E D has a meaning only up to ``G E D G^T``."""
     values, vectors = np.linalg.eigh((one.ED + one.ED.swapaxes(1, 2)) / 2)
     definite = values.min(1) > 0
     roots = 1 / np.sqrt(np.where(definite[:, None], values, 1.0))
@@ -97,10 +94,10 @@ def distances(one: Learned) -> dict[str, np.ndarray]:
 def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
     """What the parts that should vanish do, run by run, as root mean squares over test contexts: attention logits from w over those from x (each less its mean
     over the examples, which softmax ignores), and output logits from x over those from w (each less its mean over the categories)."""
-    found: dict[str, list[float]] = {"keys_logits": [], "values_logits": []}
+    found = []
 
-    def size(part: np.ndarray, axis: int) -> float:
-        return float(np.sqrt(((part - part.mean(axis, keepdims=True)) ** 2).mean()))
+    def size(part: np.ndarray) -> float:
+        return float(np.sqrt(part.var(0).mean()))
 
     for u in range(len(one.Q)):
         m = {name: part[u] for name, part in one.matrices.items()}
@@ -111,13 +108,12 @@ def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
         w, d = embed[:, y].transpose(1, 0, 2), task.d  # (N, d', B)
         parts = ((slice(d), x), (slice(d, d + task.width), w))
         folded = m["W_K"].T @ (m["W_Q"][:, :d] @ batch.query.double().numpy()) / np.sqrt(len(m["W_K"]))
-        by_x, by_w = (np.einsum("kb,nkb->nb", folded[at], part) for at, part in parts)
-        found["keys_logits"].append(size(by_w, 0) / size(by_x, 0))
-        weights = softmax(by_x + by_w, axis=0)
+        keys_x, keys_w = (np.einsum("kb,nkb->nb", folded[at], part) for at, part in parts)
+        weights = softmax(keys_x + keys_w, axis=0)
         step = embed.T @ m["P"][-task.width :] @ m["W_V"]  # (C, D)
-        by_x, by_w = (step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in parts)
-        found["values_logits"].append(size(by_x, 0) / size(by_w, 0))
-    return {name: np.array(each) for name, each in found.items()}
+        values_x, values_w = (step[:, at] @ np.einsum("nb,nkb->kb", weights, part) for at, part in parts)
+        found.append([size(keys_w) / size(keys_x), size(values_x) / size(values_w)])
+    return dict(zip(("keys_logits", "values_logits"), np.transpose(found), strict=True))
 
 
 def every_kernel(get: Get) -> dict[str, Any]:
@@ -153,36 +149,17 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
     values |= every_kernel(get) | inert(get, profile)
-    return values | gauge(code, task) | gauge_spreads(found) | inverse_values(found["true"]), found
-
-
-def gauge_spreads(found: dict[str, Learned]) -> dict[str, Any]:
-    """How far E D of one start is from that of the other, relative to their mean's norm: with W_e learned and with the true W_e held, means over draws."""
-
-    def apart(one: str, other: str) -> np.ndarray:  # (R,)
-        these, those = found[one].ED, found[other].ED
-        return norm(these - those) / norm((these + those) / 2)
-
-    free, held = apart("code", "glorot"), apart("true", "true-glorot")
-    return {
-        "q-ed-gauge/true_spread": float(held.mean()),
-        "q-ed-gauge/learned_spread": Estimate(float(free.mean()), widened_error(free - held)),
-    }
+    return values | gauge(found, task) | inverse_values(found["true"]), found
 
 
 def inverse_values(held: Learned) -> dict[str, Any]:
-    """Where the true W_e is held: whether E D departs from a multiple of I towards the inverse of the classes' second moment, as Newton's step at f = 0 would.
-
-    The Hessian of the cross-entropy is there ``(W_e - mean)(W_e - mean)^T / C``. Cosine of the angle between the parts of E D and of its inverse that are no
-    multiple of I, for the draw's own W_e and for the next draw's.
-    """
+    """Where the true W_e is held: whether E D departs from a multiple of I towards the inverse of the classes' second moment, as Newton's step at f = 0 would:
+    the Hessian of the cross-entropy is there ``(W_e - mean)(W_e - mean)^T / C``. Cosine of the angle between the parts of E D and of its inverse that are no
+    multiple of I, for the draw's own W_e and for the next draw's."""
     centred = held.matrices["embed"] - held.matrices["embed"].mean(2, keepdims=True)  # (R, d', C)
     inverse, departs = (without_trace(m) for m in (np.linalg.inv(centred @ centred.swapaxes(1, 2)), held.ED))
-
-    def cosine(those: np.ndarray) -> np.ndarray:
-        return (departs * those).sum((1, 2)) / (norm(departs) * norm(those))
-
-    own, other = cosine(inverse), cosine(np.roll(inverse, -1, axis=0))
+    both = (inverse, np.roll(inverse, -1, axis=0))
+    own, other = ((departs * those).sum((1, 2)) / (norm(departs) * norm(those)) for those in both)
     return {
         "q-ed-inverse/cosine": own.tolist(),
         "q-ed-inverse/other": other.tolist(),
@@ -200,44 +177,49 @@ def inert(get: Get, profile: str) -> dict[str, float]:
 
 
 @torch.no_grad()
-def gauge(one: Learned, task: Quadrants) -> dict[str, Any]:
-    """``W_e -> G^-T W_e`` with ``E D -> G E D G^T`` leaves every prediction as it is: E D is a choice of coordinates when W_e is learned."""
-    source = torch_rng(0)
-    g = torch.randn(task.width, task.width, generator=source, dtype=torch.float64)
+def gauge(found: dict[str, Learned], task: Quadrants) -> dict[str, Any]:
+    """``W_e -> G^-T W_e`` with ``E D -> G E D G^T`` leaves every prediction as it is: E D is a choice of coordinates when W_e is learned. And how far E D of
+    one start is from that of the other, relative to their mean's norm: with W_e learned and with the true W_e held, means over draws."""
+    pairs = [(found[one].ED, found[other].ED) for one, other in (("code", "glorot"), ("true", "true-glorot"))]
+    free, held = (norm(these - those) / norm((these + those) / 2) for these, those in pairs)  # (R,)
+    g = torch.randn(task.width, task.width, generator=torch_rng(0), dtype=torch.float64)
     batch = sample_contexts(task, 64, 22)
     context, query = batch.context.double(), batch.query.double()
-    model, turned = (model_of_run("softmax", {n: p[0] for n, p in one.matrices.items()}) for _ in range(2))
+    first = {name: part[0] for name, part in found["code"].matrices.items()}
+    model, turned = (model_of_run("softmax", first) for _ in range(2))
     before = model(context, query)
-    d, w = task.d, task.width
+    w, reads = task.width, slice(task.d, task.d + task.width)
     turned.embed.copy_(torch.linalg.inv(g).T @ model.embed)
     turned.P[-w:] = g @ model.P[-w:]
-    turned.W_V[:, d : d + w] = model.W_V[:, d : d + w] @ g.T
-    # The keys read w as well, by entries that training has left small: they change coordinates too.
-    turned.W_K[:, d : d + w] = model.W_K[:, d : d + w] @ g.T
+    for name in ("W_V", "W_K"):  # the keys read w as well, by entries that training has left small
+        getattr(turned, name)[:, reads] = getattr(model, name)[:, reads] @ g.T
     after = turned(context, query)
-    turned_ed = (turned.P[-w:] @ turned.W_V[:, d : d + w]).numpy()
+    turned_ed = (turned.P[-w:] @ turned.W_V[:, reads]).numpy()
     return {
         "q-ed-gauge/logits": float((after - before).abs().max() / before.abs().max()),
         "q-ed-gauge/turned": float(anisotropy(turned_ed[None])[0]),
+        "q-ed-gauge/true_spread": float(held.mean()),
+        "q-ed-gauge/learned_spread": Estimate(float(free.mean()), widened_error(free - held)),
     }
 
 
 def plot_matrices(one: Learned) -> Figure:
     """Figure 10: the four matrices of the first draw; hatched: entries that no gradient reaches."""
-    names = {"W_Q": "$B$ reads $x$", "W_K": "$A$ reads $x$", "W_V": "$D$ reads $w$", "P": "$E$ writes $f$"}
-    size = one.matrices["W_Q"].shape[-1]
     w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
-    beyond = (d + w - 0.5, -0.5, w, size)
-    never = {"W_Q": (d - 0.5, -0.5, size - d, size), "W_K": beyond, "W_V": beyond, "P": (-0.5, -0.5, size, d + w)}
-    fig, axes = style.figure(len(names), height=2.2)
-    middles = [(d - 1) / 2, d + (w - 1) / 2, d + w + (size - d - w - 1) / 2]
-    for ax, (name, does) in zip(axes, names.items(), strict=True):
+    size, beyond = d + 2 * w, (d + w - 0.5, w, d + 2 * w)
+    panels = {  # what a matrix does; where the entries that no gradient reaches begin, and their columns and rows
+        "W_Q": ("$B$ reads $x$", (d - 0.5, 2 * w, size)),
+        "W_K": ("$A$ reads $x$", beyond),
+        "W_V": ("$D$ reads $w$", beyond),
+        "P": ("$E$ writes $f$", (-0.5, size, d + w)),
+    }
+    fig, axes = style.figure(len(panels), height=2.2)
+    for ax, (name, (does, (x, width, height))) in zip(axes, panels.items(), strict=True):
         style.heatmap(ax, one.matrices[name][0], title=f"${name}$: {does}")
         for edge in (d - 0.5, d + w - 0.5):
             ax.axvline(edge, color=style.INK, lw=0.8)
-        x, y, width, height = never[name]
-        ax.add_patch(Rectangle((x, y), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
-        ax.set_xticks(middles, ["x", "w", "f"])
+        ax.add_patch(Rectangle((x, -0.5), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
+        ax.set_xticks([(d - 1) / 2, d + (w - 1) / 2, d + w + (w - 1) / 2], ["x", "w", "f"])
         ax.tick_params(length=0)
     return fig
 
@@ -247,10 +229,9 @@ def plot_products(one: Learned) -> Figure:
     gauge, _ = good_gauge(one)
     rows = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, best\ncoordinates": gauge @ one.ED @ gauge.swapaxes(1, 2)}
     fig, axes = style.figure(len(one.Q), 3, height=5.0)
-    for row, (name, matrices) in enumerate(rows.items()):
-        for run, matrix in enumerate(matrices):
-            style.heatmap(axes[row, run], matrix / np.abs(matrix).max(), 1.0, annotate=".1f")
-        axes[row, 0].set_ylabel(name)
-    for run in range(len(one.Q)):
-        axes[0, run].set_title(f"draw {run + 1}", fontsize=9)
+    for row, (name, matrices) in zip(axes, rows.items(), strict=True):
+        for number, (ax, matrix) in enumerate(zip(row, matrices, strict=True), 1):
+            style.heatmap(ax, matrix / np.abs(matrix).max(), 1.0, annotate=".1f")
+            axes[0, number - 1].set_title(f"draw {number}", fontsize=9)
+        row[0].set_ylabel(name)
     return fig

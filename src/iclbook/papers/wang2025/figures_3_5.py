@@ -1,10 +1,10 @@
-"""GD against Trained TF on the data of appendix E (figures 3, 4 and 5, left): accuracy and NLL against contexts, blocks and steps, and over draws of everything."""
+"""GD against Trained TF on the data of appendix E (figures 3, 4 and 5, left): accuracy and NLL against contexts, blocks and steps, and over new draws."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,6 +21,8 @@ from .studies import SIZES
 Get = Callable[[str], Results]
 #: Arrays of figure 4: context size (``narrow``, ``wide``) -> number of blocks -> name.
 ByDepth = Mapping[str, Mapping[int, Mapping[str, np.ndarray]]]
+#: What is scored (``accuracy``, ``nll``, ``train``) and model -> scores against the number of contexts, ``(len(L), R)``.
+Sweep = Mapping[tuple[str, str], np.ndarray]
 #: An NLL counts as reached within this of the value at the largest number of contexts (nats).
 REACHED = 0.05
 #: Number of contexts that stands for "at none of the numbers tried".
@@ -49,18 +51,6 @@ def difference(first: np.ndarray, second: np.ndarray, error: Callable[[np.ndarra
 # -- against the number of contexts -----------------------------------------------------------------------------------
 
 
-class Sweep(NamedTuple):
-    """Early-stopped scores against the number of contexts, ``(len(L), R)`` of each model.
-
-    ``train`` is the mean minibatch loss over the recorded stretch that ends at the best validation record, where ``accuracy`` and ``nll`` are taken.
-    """
-
-    L: tuple[int, ...]
-    accuracy: dict[str, np.ndarray]
-    nll: dict[str, np.ndarray]
-    train: dict[str, np.ndarray]
-
-
 #: Figure 3's models: beginning of the study's name, which L follows, and group.
 ONE_BLOCK = {
     "GD softmax": ("published_inner", "softmax"),
@@ -70,33 +60,23 @@ ONE_BLOCK = {
     "TF softmax": ("published_tf", "softmax"),
     "TF RBF": ("published_tf_rbf", "rbf"),
 }
-
-
 #: Those of figure 5, left.
 TWO_BLOCKS = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")}
 
 
-def swept(get: Get, profile: str, models: Mapping[str, tuple[str, str]]) -> Sweep:
-    """Figure 3 or figure 5, left: early-stopped scores ``(len(L), R)`` of each model, ``name -> (beginning of the study's name, group)``."""
-    L = SIZES[profile].L
-
-    def values(name: str) -> dict[str, np.ndarray]:
-        return {
-            model: np.stack([stopped(get(f"{study}_L{n}").group(group), name) for n in L])
-            for model, (study, group) in models.items()
-        }
-
-    return Sweep(L, values("accuracy_test"), values("nll_test"), values("loss"))
+def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> Sweep:
+    """Figure 3 or figure 5, left: scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train`` is the mean
+    minibatch loss over the recorded stretch that ends there."""
+    return {
+        (what, model): np.stack([stopped(get(f"{study}_L{n}").group(group), name) for n in L])
+        for what, name in (("accuracy", "accuracy_test"), ("nll", "nll_test"), ("train", "loss"))
+        for model, (study, group) in models.items()
+    }
 
 
-def reached(L: tuple[int, ...], nll: np.ndarray, target: float) -> int:
-    """The smallest number of contexts from which on the mean NLL stays within :data:`REACHED` of the target; :data:`NEVER` if none.
-
-    A number of contexts of the grid: the true one lies above the grid's point before it.
-    """
-    below = nll.mean(1) <= target + REACHED
-    index = next((i for i in range(len(L)) if below[i:].all()), None)
-    return NEVER if index is None else int(L[index])
+def reached(L: Sequence[int], near: np.ndarray) -> int:
+    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies above the one before it."""
+    return next((n for i, n in enumerate(L) if near[i:].all()), NEVER)
 
 
 def apart(get: Get, what: str, one: tuple[str, str], other: tuple[str, str]) -> Estimate:
@@ -106,22 +86,21 @@ def apart(get: Get, what: str, one: tuple[str, str], other: tuple[str, str]) -> 
     return difference(first[:n], second[:n])
 
 
-def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
+def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
     """Figure 3: how far Trained TF is behind GD at the largest L, from which L on each is near GD's best, and Trained TF beside the authors' printed values."""
-    accuracy, nll = sweep.accuracy, sweep.nll
-    last = {model: (f"{study}_L{sweep.L[-1]}", group) for model, (study, group) in ONE_BLOCK.items()}
+    last = {model: (f"{study}_L{L[-1]}", group) for model, (study, group) in ONE_BLOCK.items()}
     says, block = printed("wang2025"), get("published_block").group("tf")
     found: dict[str, Any] = {
-        "fig3/seeds": [accuracy["GD softmax"].shape[1], accuracy["TF RBF"].shape[1]],
-        "fig3/L": list(sweep.L),
-        "fig3/softmax_accuracy": accuracy["GD softmax"].mean(1).tolist(),
-        "fig3/softmax_accuracy_tf": accuracy["TF softmax"].mean(1).tolist(),
-        "fig3/linear_accuracy": float(accuracy["GD linear"][-1].mean()),
+        "fig3/seeds": [sweep["accuracy", model].shape[1] for model in ("GD softmax", "TF RBF")],
+        "fig3/L": list(L),
+        "fig3/softmax_accuracy": sweep["accuracy", "GD softmax"].mean(1).tolist(),
+        "fig3/softmax_accuracy_tf": sweep["accuracy", "TF softmax"].mean(1).tolist(),
+        "fig3/linear_accuracy": float(sweep["accuracy", "GD linear"][-1].mean()),
         "fig3/linear_behind": apart(get, "accuracy", last["GD softmax"], last["GD linear"]),
-        "q-alpha/one_block": float((nll["GD softmax, scalar alpha"] - nll["GD softmax"])[-1].mean()),
+        "q-alpha/one_block": float((sweep["nll", "GD softmax, scalar alpha"] - sweep["nll", "GD softmax"])[-1].mean()),
     }
     for what in WHAT:
-        layer, gd = (getattr(sweep, what)[model][0] for model in ("TF softmax", "GD softmax"))
+        layer, gd = (sweep[what, model][0] for model in ("TF softmax", "GD softmax"))
         for reading, runs in (("printed", layer), ("coded", stopped(block, f"{what}_test"))):
             found[f"fig3/{reading}_{what}"] = estimate(runs) - says[f"authors/one_tf_{what}"]
         found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
@@ -129,18 +108,19 @@ def figure_3(get: Get, sweep: Sweep) -> dict[str, Any]:
         gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
         found[f"{key}_accuracy_gap"] = apart(get, "accuracy", last[gd], last[tf])
         found[f"{key}_nll_gap"] = apart(get, "nll", last[tf], last[gd])
-        found[f"{key}_reach"] = reached(sweep.L, nll[gd], nll[gd][-1].mean())
-        found[f"{key}_reach_tf"] = reached(sweep.L, nll[tf], nll[gd][-1].mean())
+        for model, name in ((gd, "reach"), (tf, "reach_tf")):
+            near = sweep["nll", model].mean(1) <= sweep["nll", gd][-1].mean() + REACHED
+            found[f"{key}_{name}"] = reached(L, near)
     return found
 
 
-def figure_5(deep: Sweep, sweep: Sweep) -> dict[str, Any]:
+def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
     """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for one and two blocks: does
     Trained TF lag for want of data (it fits its contexts better than new ones) or of optimisation (it does not fit them)? NLL at the best validation record."""
-    gd, tf = deep.nll["GD"], deep.nll["TF"]
+    gd, tf = deep["nll", "GD"], deep["nll", "TF"]
     between = tf - gd  # runs of one number start from one seed and share minibatches
     found: dict[str, Any] = {
-        "fig5/L": list(deep.L),
+        "fig5/L": list(L),
         "fig5/seeds": [gd.shape[1], tf.shape[1]],
         "fig5/gd_nll": gd.mean(1).tolist(),
         "fig5/tf_nll": tf.mean(1).tolist(),
@@ -149,9 +129,9 @@ def figure_5(deep: Sweep, sweep: Sweep) -> dict[str, Any]:
         "fig5/gd_cost": estimate(gd[0] - gd[-1]),
     }
     for name, s, model, free in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
-        overfit, behind = s.nll[free] - s.train[free], (s.nll[free] - s.nll[model])[-1]
+        overfit, behind = s["nll", free] - s["train", free], (s["nll", free] - s["nll", model])[-1]
         found |= {
-            f"q-gap/{name}_unfitted_large": float(s.train[free][-1].mean() - s.train[model][-1].mean()),
+            f"q-gap/{name}_unfitted_large": float(s["train", free][-1].mean() - s["train", model][-1].mean()),
             f"q-gap/{name}_overfit_small": float(overfit[0].mean()),
             f"q-gap/{name}_overfit_large": float(overfit[-1].mean()),
             f"q-gap/{name}_test_large": float(behind.mean()),
@@ -165,11 +145,10 @@ def of_printed_values() -> dict[str, float]:
     says = printed("wang2025")
     nll, accuracy, L = says["authors/nll"], says["authors/accuracy"], says["authors/L"]
     gaps = np.subtract(says["authors/two_tf_nll"], says["authors/two_gd_nll"])
-    near = next(i for i in range(len(L)) if (gaps[i:] <= 0.075).all())
     return {
         "fig4/printed_more": (nll[0] - nll[-1]) / nll[0] - (accuracy[-1] - accuracy[0]) / accuracy[0],
         "fig5/printed_gap": float(gaps[-1]),
-        "fig5/printed_reach": L[near],
+        "fig5/printed_reach": reached(L, gaps <= 0.075),
         "fig5/printed_more": float(gaps[0] - (says["authors/one_tf_nll"] - nll[0])),
     }
 
@@ -184,10 +163,8 @@ def by_depth(get: Get, profile: str) -> ByDepth:
 
 
 def figure_4(found: ByDepth) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed).
-
-    ``at_end`` is the share of the runs that are best at their last record, which have not converged.
-    """
+    """Figure 4: scores by number of blocks at both context sizes, and what the second block and deeper models gain (paired by seed). ``at_end`` is the share of
+    the runs that are best at their last record, which have not converged."""
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
@@ -217,41 +194,37 @@ def new_draws(get: Get, profile: str) -> dict[str, Any]:
         units = range(SIZES[profile].units)
         return np.stack([stopped(get(f"new{u}_{study}").group(group), f"{what}_test") for u in units])
 
-    def mean(values: np.ndarray) -> Estimate:
-        return Estimate.mean(values.mean(1))
+    def gain(
+        what: str, better: tuple[str, str], worse: tuple[str, str]
+    ) -> np.ndarray:  # (units,): accuracy, or NLL saved
+        return (of(*better, what) - of(*worse, what)).mean(1) * (1 if what == "accuracy" else -1)
 
-    found: dict[str, Any] = {}
-    for kernel in ("softmax", "rbf"):
-        for what, sign in (("accuracy", 1), ("nll", -1)):
-            apart = sign * (of("gd", kernel, what) - of("tf", kernel, what))
-            found[f"q-new-draws/{kernel}_{what}_gap"] = mean(apart)
-    softmax, linear = ({what: of("gd", kernel, what).mean() for what in WHAT} for kernel in ("softmax", "linear"))
-    found["q-new-draws/linear_gap"] = float(softmax["accuracy"] - linear["accuracy"])
-    found["q-new-draws/linear_nll_gap"] = float(linear["nll"] - softmax["nll"])
+    one, two, three = (("wide", f"softmax-{k}") for k in (1, 2, 3))
+    gains = {
+        "second_gain": ("accuracy", two, one),
+        "second_nll_gain": ("nll", two, one),
+        "third_nll_gain": ("nll", three, two),
+        "two_block_gap": ("nll", ("deep", "softmax-2"), ("two_tf", "tf")),
+    }
+    for kernel, what in itertools.product(("softmax", "rbf"), WHAT):
+        gains[f"{kernel}_{what}_gap"] = (what, ("gd", kernel), ("tf", kernel))
+    found: dict[str, Any] = {f"q-new-draws/{name}": Estimate.mean(gain(*each)) for name, each in gains.items()}
+    for name, what in (("linear_gap", "accuracy"), ("linear_nll_gap", "nll")):
+        found[f"q-new-draws/{name}"] = float(gain(what, ("gd", "softmax"), ("gd", "linear")).mean())
     accuracy = of("deep", "softmax-1", "accuracy")
 
-    def within(values: np.ndarray) -> float:  # 0 for one initialisation
-        return float(np.sqrt(values.var(1, ddof=1).mean())) if values.shape[1] > 1 else 0.0
+    def spreads(values: np.ndarray) -> tuple[float, float]:  # between units, and within them (0 for one initialisation)
+        within = np.sqrt(values.var(1, ddof=1).mean()) if values.shape[1] > 1 else 0.0
+        return float(values.mean(1).std(ddof=1)), float(within)
 
-    def between(values: np.ndarray) -> float:
-        return float(values.mean(1).std(ddof=1))
-
-    depth = {(k, what): of("wide", f"softmax-{k}", what) for k in (1, 2, 3) for what in WHAT}
-    return found | {
-        "q-new-draws/second_gain": mean(depth[2, "accuracy"] - depth[1, "accuracy"]),
-        "q-new-draws/second_nll_gain": mean(depth[1, "nll"] - depth[2, "nll"]),
-        "q-new-draws/third_nll_gain": mean(depth[2, "nll"] - depth[3, "nll"]),
-        "q-new-draws/two_block_gap": mean(of("two_tf", "tf", "nll") - of("deep", "softmax-2", "nll")),
-        "q-draw-spread/units": Estimate(between(accuracy), bootstrap_error(lambda a: between(a) - within(a), accuracy)),
-        "q-draw-spread/inits": within(accuracy),
-    }
+    units, inits = spreads(accuracy)
+    error = bootstrap_error(lambda values: np.subtract(*spreads(values)), accuracy)
+    return found | {"q-draw-spread/units": Estimate(units, error), "q-draw-spread/inits": inits}
 
 
 def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
-    """One block on the authors' W_e and contexts at their program's length, less their printed .702 and 1.058: three readings of the data.
-
-    What is left to differ are five initialisations and their minibatches, here and there; both spreads count in the error.
-    """
+    """One block on the authors' W_e and contexts at their program's length, less their printed .702 and 1.058: three readings of the data. What is left to
+    differ are five initialisations and their minibatches, here and there; both spreads count in the error."""
     says, found = printed("wang2025"), {}
     readings = {
         "q-published/narrow_": "published_narrow",
@@ -265,77 +238,63 @@ def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
     return found
 
 
-# -- figures ----------------------------------------------------------------------------------------------------------
-
-
 def _bars(ax: Axes, x: Any, values: Any, **how: Any) -> None:
     """Mean over runs with one standard deviation of each of ``values``, arrays ``(R,)``."""
     sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
     ax.errorbar(x, [v.mean() for v in values], sd, ms=4, capsize=2, **how)
 
 
-def _contexts_axis(ax: Axes, L: tuple[int, ...]) -> None:
-    ax.set_xscale("log")
-    ax.set_xticks(L, [f"{n:,}" for n in L])
-    ax.minorticks_off()
-    ax.set_xlabel("training contexts L")
-
-
 GD = {"color": style.PALETTE[0], "marker": "o"}
 TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 
-def plot_sweep(s: Sweep, oracle: float) -> Figure:
+def plot_sweep(L: Sequence[int], s: Sweep, oracle: float) -> Figure:
     """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook."""
     fig, axes = style.figure(2, 2, height=4.6, sharex=True, sharey="row")
-    says = printed("wang2025")
-    crosses = {what: [says[f"authors/{what}"][0], says[f"authors/one_tf_{what}"]] for what in WHAT}
+    says, look = printed("wang2025"), {"color": style.COLOURS["paper"]}
     for column, kernel in enumerate(("RBF", "softmax")):
-        for row, what in enumerate(WHAT):
-            ax, values = axes[row, column], getattr(s, what)
-            _bars(ax, s.L, values[f"GD {kernel}"], label="GD", **GD)
-            _bars(ax, s.L, values[f"TF {kernel}"], label="Trained TF", **TF)
-            if column == 1:
-                _bars(ax, s.L, values["GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
-                look = {"color": style.COLOURS["paper"]}
-                ax.plot([2048] * len(crosses[what]), crosses[what], "X", ms=7, zorder=4, label="paper", **look)
-                for name, value in zip(("GD", "Trained TF"), crosses[what], strict=True):
+        for ax, (what, label) in zip(axes[:, column], WHAT.items(), strict=True):
+            _bars(ax, L, s[what, f"GD {kernel}"], label="GD", **GD)
+            _bars(ax, L, s[what, f"TF {kernel}"], label="Trained TF", **TF)
+            if kernel == "softmax":
+                _bars(ax, L, s[what, "GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
+                crosses = {"GD": says[f"authors/{what}"][0], "Trained TF": says[f"authors/one_tf_{what}"]}
+                ax.plot([2048] * len(crosses), list(crosses.values()), "X", ms=7, zorder=4, label="paper", **look)
+                for name, value in crosses.items():
                     where = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
                     ax.annotate(name, (2048, value), fontsize=8, **where, **look)
-            _contexts_axis(ax, s.L)
-            ax.set_xlim(s.L[0] / 2.6, s.L[-1] * 1.3)
-            ax.set_xlabel("training contexts L" if row else "")
+            style.log_ticks(ax, "x", L)
+            ax.minorticks_off()
+            ax.set(xlim=(L[0] / 2.6, L[-1] * 1.3), ylabel="" if column else label)
         axes[0, column].set_title(f"{kernel} attention")
         axes[0, column].axhline(oracle, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
-        axes[1, column].set_ylim(0.9, 3.3)
-    for row, label in enumerate(WHAT.values()):
-        axes[row, 0].set_ylabel(label)
+        axes[1, column].set(xlabel="training contexts L", ylim=(0.9, 3.3))
     fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig
 
 
-def plot_two_blocks(s: Sweep) -> Figure:
+def plot_two_blocks(L: Sequence[int], s: Sweep) -> Figure:
     """Figure 5, left, beside the values that the authors' notebook prints."""
     fig, axes = style.figure(2, height=2.8)
     says = printed("wang2025")
     for ax, (what, label) in zip(axes, WHAT.items(), strict=True):
-        _bars(ax, s.L, getattr(s, what)["GD"], label="GD, 2 blocks", **GD)
-        _bars(ax, s.L, getattr(s, what)["TF"], label="Trained TF, 2 blocks", **TF)
+        _bars(ax, L, s[what, "GD"], label="GD, 2 blocks", **GD)
+        _bars(ax, L, s[what, "TF"], label="Trained TF, 2 blocks", **TF)
         for key, model, dashes in (("gd", "GD", "-"), ("tf", "Trained TF", "--")):
             how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"authors' code, {model}"}
             ax.plot(says["authors/L"], says[f"authors/two_{key}_{what}"], dashes, **how)
-        _contexts_axis(ax, s.L)
-        ax.set_ylabel(label)
+        style.log_ticks(ax, "x", L)
+        ax.minorticks_off()
+        ax.set(xlabel="training contexts L", ylabel=label)
     for text, height, look in (("GD", 0.83, GD), ("Trained TF", 0.33, TF), ("× authors' notebook", 0.08, how)):
         axes[0].annotate(text, (0.3, height), xycoords="axes fraction", color=look["color"], fontsize=9)
     return fig
 
 
-def plot_fits(get: Get, profile: str) -> Figure:
+def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
     """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
-    numbers = SIZES[profile].L
-    fig, axes = style.figure(len(numbers), height=2.8, sharey=True)
-    for ax, L in zip(axes, numbers, strict=True):
+    fig, axes = style.figure(len(contexts), height=2.8, sharey=True)
+    for ax, L in zip(axes, contexts, strict=True):
         for model, colour, name in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
             g = get(f"published_two_{model}_L{L}").group(model)
             for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):

@@ -36,8 +36,7 @@ KINDS = ("gd", "tf")
 def trained(get: Get, kernel: str, kind: str) -> list[FunctionalGD | TrainedStep]:
     """The trained model of each start at its best validation record."""
     stored = stopped_parameters(get(f"square_{kernel}"), kind)
-    starts = range(len(stored["embed"]))
-    return [model_of_run(kernel, {name: values[r] for name, values in stored.items()}) for r in starts]
+    return [model_of_run(kernel, dict(zip(stored, run, strict=True))) for run in zip(*stored.values(), strict=True)]
 
 
 @torch.no_grad()
@@ -62,10 +61,8 @@ def near(get: Get) -> np.ndarray:
 
 def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
     """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
-    beside GD with linear attention.
-
-    Trained TF with linear attention ends in two ways: the share of starts near GD, and how far the NLLs of those starts and of the others are from GD's.
-    """
+    beside GD with linear attention. Trained TF with linear attention ends in two ways: the share of starts near GD, and how far the NLLs of those starts and
+    of the others are from GD's."""
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
     nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
     runs = {key: each.mean(1) for key, each in hits.items()}
@@ -96,14 +93,11 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
 
 
 def grid() -> Tensor:
-    """Points of the square ``(GRID^2, 2)``; reshape to ``(GRID, GRID)`` with the second covariate first.
-
-    The middle is 0 exactly: ``linspace`` leaves it on one side of the quadrants' border on some processors and on the other on others.
-    """
+    """Points of the square ``(GRID^2, 2)``; reshape to ``(GRID, GRID)`` with the second covariate first. The middle is 0 exactly: ``linspace`` leaves it on one
+    side of the quadrants' border on some processors and on the other on others."""
     half = GRID // 2
     side = torch.arange(-half, half + 1, dtype=torch.float64) / half
-    second, first = torch.meshgrid(side, side, indexing="ij")
-    return torch.stack([first.flatten(), second.flatten()], dim=-1)
+    return torch.cartesian_prod(side, side).flip(-1)  # the first covariate runs faster
 
 
 def model_of_run(kernel: str, parameters: Mapping[str, np.ndarray]) -> FunctionalGD | TrainedStep:
@@ -129,13 +123,8 @@ class Maps(NamedTuple):
     gd: np.ndarray  # run by run, (R, C, GRID, GRID)
     tf: np.ndarray
     truth: np.ndarray  # by the data's law, (C, GRID, GRID)
-    points: np.ndarray  # the context's, (N, 2)
-    labels: np.ndarray  # (N,)
+    tokens: np.ndarray  # the context, (N, 3)
     shown: list[int]  # three categories, the most probable ones of the quadrants
-
-    def right(self, runs: np.ndarray) -> float:
-        """Share of the square where the most probable category of ``(R, C, GRID, GRID)`` is the data's."""
-        return float((runs.argmax(1) == self.truth.argmax(0)).mean())
 
 
 def maps(get: Get, profile: str, kernel: str, contexts: int) -> list[Maps]:
@@ -153,8 +142,7 @@ def maps(get: Get, profile: str, kernel: str, contexts: int) -> list[Maps]:
         f = task.latent(points[..., None], points, chosen[:, [b]])[..., 0]  # (P, d')
         truth = torch.softmax(w.T @ f.T, dim=0)
         gd, tf, truth = (p.unflatten(-1, (GRID, GRID)).numpy() for p in (*runs, truth))
-        shown = list(dict.fromkeys(tops[:, b].tolist()))[:3]
-        found.append(Maps(gd, tf, truth, tokens[:, :2].numpy(), tokens[:, 2].long().numpy(), shown))
+        found.append(Maps(gd, tf, truth, tokens.numpy(), list(dict.fromkeys(tops[:, b].tolist()))[:3]))
     return found
 
 
@@ -163,23 +151,22 @@ def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any
     first context's maps. Control: GD with linear attention in GD's place. Values: the same of GD's next start, and the share of the square where the most
     probable category is the right one."""
     found, flat = (maps(get, profile, kernel, contexts) for kernel in ("rbf", "linear"))
-    own = [compared(m.gd, m.tf, m.shown) for m in found]
-    control = [compared(o.gd, m.tf, m.shown) for m, o in zip(found, flat, strict=True)]
-    seeds = [compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found]
-    values: dict[str, Any] = {"fig9/seeds_difference": [float(a.mean()) for a, _ in seeds]}
+    own = np.array([compared(m.gd, m.tf, m.shown) for m in found])  # (contexts, 2, R)
+    control = np.array([compared(o.gd, m.tf, m.shown) for m, o in zip(found, flat, strict=True)])
+    seeds = np.array([compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found])
+    values: dict[str, Any] = {"fig9/seeds_difference": seeds[:, 0].mean(-1).tolist()}
     for i, name in enumerate(("difference", "correlation")):
-        values[f"fig9/{name}"] = Estimate.mean(np.stack([pair[i] for pair in own]))
-        values[f"fig9/control_{name}"] = [float(pair[i].mean()) for pair in control]
-    values["fig9/right_gd"] = [m.right(m.gd) for m in found]
-    values["fig9/right_tf"] = [m.right(m.tf) for m in found]
+        values[f"fig9/{name}"] = Estimate.mean(own[:, i])
+        values[f"fig9/control_{name}"] = control[:, i].mean(-1).tolist()
+    for kind in KINDS:
+        values[f"fig9/right_{kind}"] = [float((getattr(m, kind).argmax(1) == m.truth.argmax(0)).mean()) for m in found]
     return found[0], values
 
 
 def compared(a: np.ndarray, b: np.ndarray, shown: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Mean absolute difference and correlation of two maps of the categories shown, run by run: ``(R,)`` each, from ``(R, C, GRID, GRID)``."""
-    pairs = list(zip(a[:, shown], b[:, shown], strict=True))
-    apart = np.array([np.abs(x - y).mean() for x, y in pairs])
-    return apart, np.array([np.corrcoef(x.ravel(), y.ravel())[0, 1] for x, y in pairs])
+    a, b = (runs[:, shown].reshape(len(runs), -1) for runs in (a, b))
+    return np.abs(a - b).mean(1), np.array([np.corrcoef(*pair)[0, 1] for pair in zip(a, b, strict=True)])
 
 
 def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
@@ -196,20 +183,18 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
     }
 
 
-# -- figures ----------------------------------------------------------------------------------------------------------
-
-
 def plot_training(get: Get, bound: float) -> Figure:
     """Figure 8 (and linear attention): test accuracy along training, every start and their mean; dots: mean maximum probability, and as printed."""
     fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
     for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
-        for group, colour, label in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
+        looks = zip(KINDS, style.PALETTE, ("GD", "Trained TF"), (0.16, 0.05), strict=False)
+        for group, colour, label, height in looks:
             arrays = get(f"square_{kernel}").group(group)
             steps, accuracy = arrays["steps"][1:], arrays["accuracy_test"][1:]
             ax.plot(steps, accuracy, color=colour, lw=0.6, alpha=0.5)
             ax.plot(steps, accuracy.mean(1), color=colour, lw=2, label=label)
-            at, end = (0.97, 0.16 if group == "gd" else 0.05), f"end: {accuracy[-1].mean():.2f}"
-            ax.annotate(end, at, xycoords="axes fraction", color=colour, ha="right", fontsize=8)
+            end, look = f"end: {accuracy[-1].mean():.2f}", {"color": colour, "ha": "right", "fontsize": 8}
+            ax.annotate(end, (0.97, height), xycoords="axes fraction", **look)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says = printed("wang2025")["section6/bound"]
         ax.axhline(says, color=style.COLOURS["paper"], ls="--", lw=1, label="the paper's bound")
@@ -238,11 +223,11 @@ def plot_maps(m: Maps) -> Figure:
     fig, axes = style.figure(3, 3, width=6.2, height=5.4)
     for row, (name, p) in zip(axes, rows.items(), strict=True):
         for ax, category in zip(row, m.shown, strict=True):
-            ax.plot(*m.points[m.labels != category].T, "o", ms=2, mfc="none", mec="white", mew=0.5)
-            ax.plot(*m.points[m.labels == category].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
+            own = m.tokens[:, 2] == category
+            ax.plot(*m.tokens[~own, :2].T, "o", ms=2, mfc="none", mec="white", mew=0.5)
+            ax.plot(*m.tokens[own, :2].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
             image = over_square(ax, p[category])
+            axes[0, m.shown.index(category)].set_title(f"category {category}")
         row[0].set_ylabel(name)
-    for ax, category in zip(axes[0], m.shown, strict=True):
-        ax.set_title(f"category {category}")
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
     return fig

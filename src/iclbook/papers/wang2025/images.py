@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from ...project import check_profile
 from ...tasks import Batch
 from ...tasks.glyphs import FewShot, GlyphSet
 from ...training import FixedSet, Group, History, Run
+from ...training.groups import cross_entropy as cross_entropy_at_query
 from ...training.study import Study
 from .contexts import (
     BLOCK,
@@ -24,7 +26,7 @@ from .contexts import (
     TEST,
     VALIDATION,
     Contexts,
-    classifiers,
+    OnHeldOut,
     numbers,
     sample_contexts,
     seen_as,
@@ -50,6 +52,8 @@ LINEAR_RATE, RATE_FACTOR = 5.0, 10.0
 LEARNING_RATE = 0.03
 #: Episodes kept for the figures.
 SHOWN = 3
+#: What :func:`scores` gives.
+SCORES = ("hits", "nll")
 
 
 @dataclass(frozen=True)
@@ -118,18 +122,14 @@ def glyph_contexts(network: Network, few_shot: FewShot) -> ImageContexts:
 def regularised_probe(
     gram: Tensor, to_query: Tensor, labels: Tensor, ways: int, penalty: float, steps: int = 400
 ) -> Tensor:
-    """Multinomial logistic regression on each context, to convergence: the query's log-probabilities ``(E, ways)``.
-
-    Minimises ``mean_i CE(W x_i, y_i) + penalty / 2 |W|^2`` (no bias: the labels are balanced). The minimiser is a combination of the examples,
-    ``W = A^T X``, so everything is computed from inner products, ``gram (E, N, N)`` of the examples and ``to_query (E, N)`` with the query, by accelerated
-    gradient steps with restarts; ``labels (E, N)`` long.
-    """
+    """Multinomial logistic regression on each context, to convergence, ``mean_i CE(W x_i, y_i) + penalty / 2 |W|^2`` (no bias: the labels are balanced): the
+    query's log-probabilities ``(E, ways)``. The minimiser is a combination of the examples, ``W = A^T X``, so everything is computed from inner products,
+    ``gram (E, N, N)`` of the examples and ``to_query (E, N)`` with the query, by accelerated gradient steps with restarts; ``labels (E, N)`` long."""
     n = gram.shape[-1]
     # (E, ways, N): softmax over a middle axis is much faster
     targets = one_hot(labels, ways).to(gram).mT.contiguous()
     # the softmax's curvature is at most 1/2, so the loss is L-smooth in W with L = |gram| / (2 n) + penalty
-    smooth = torch.linalg.matrix_norm(gram, 2) / (2 * n) + penalty  # (E,)
-    rate = (1 / smooth)[:, None, None]
+    rate = 1 / (torch.linalg.matrix_norm(gram, 2) / (2 * n) + penalty)[:, None, None]  # (E, 1, 1)
     weights = torch.zeros_like(targets)  # A^T: W = A^T X
     ahead, momentum = weights, torch.ones(len(gram), 1, 1, dtype=gram.dtype)
     for _ in range(steps):
@@ -148,10 +148,8 @@ def coded_probe(
     context: Tensor, query: Tensor, labels: Tensor, ways: int, steps: int = 500, rate: float = 1e-3
 ) -> Tensor:
     """The probe as the paper trains it, 500 full-batch Adam steps from zero weights, no penalty and no bias: the query's log-probabilities ``(E, ways)`` from
-    ``context (E, N, d)``, ``query (E, d)`` and ``labels (E, N)`` long.
-
-    As in the published code the last label's logit is fixed at 0. Its initial weights are tiny and random; here they are zero.
-    """
+    ``context (E, N, d)``, ``query (E, d)`` and ``labels (E, N)`` long. As in the published code the last label's logit is fixed at 0; its initial weights are
+    tiny and random."""
     weights = context.new_zeros(len(context), context.shape[2], ways - 1).requires_grad_()
     optimiser = torch.optim.Adam([weights], rate)  # of each entry by itself, and so of each context
     for _ in range(steps):
@@ -163,9 +161,9 @@ def coded_probe(
 
 
 def scores(log_probability: Tensor, target: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Hits ``(E,)`` (0 or 1) and negative log-likelihoods ``(E,)`` in nats, of ``(E, ways)`` against ``(E,)``."""
-    likelihood = log_probability.gather(-1, target[:, None])[:, 0]
-    return (log_probability.argmax(-1) == target).numpy(), -likelihood.numpy()
+    """Hits ``(..., E)`` (0 or 1) and negative log-likelihoods ``(..., E)`` in nats, float32, of ``(..., E, ways)`` against ``(E,)``."""
+    likelihood = log_probability.gather(-1, target.expand(log_probability.shape[:-1])[..., None])[..., 0]
+    return (log_probability.argmax(-1) == target).numpy(), -likelihood.float().numpy()
 
 
 # -- measures ---------------------------------------------------------------------------------------------------------
@@ -177,13 +175,15 @@ def best_parameters(arrays: Mapping[str, np.ndarray]) -> list[dict[str, Tensor]]
     return [{name: part[r] for name, part in kept.items()} for r in range(len(kept["embed"]))]
 
 
-def model_log_probability(spec: Group, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
-    """Log-probabilities ``(E, ways)`` of a trained run on cached episodes."""
-    model = spec.model(**dict(spec.kwargs))
-    chunks = zip(*(part.split(256, dim=-1) for part in batch), strict=True)
-    with torch.no_grad():
+@torch.no_grad()
+def log_probabilities(spec: Group, arrays: Mapping[str, np.ndarray], batch: Batch) -> Tensor:
+    """Log-probabilities ``(runs, E, ways)`` of a group's runs on cached episodes, each at its best validation record."""
+    model, found = spec.build(), []
+    for parameters in best_parameters(arrays):
+        chunks = zip(*(part.split(256, dim=-1) for part in batch), strict=True)
         logits = [functional_call(model, parameters, (c.float(), q)) for c, q, _ in chunks]
-    return torch.log_softmax(torch.cat(logits, dim=1).T, dim=-1)
+        found.append(torch.log_softmax(torch.cat(logits, dim=1).T, dim=-1))
+    return torch.stack(found)
 
 
 def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
@@ -192,20 +192,16 @@ def measure_models(study: Study, histories: dict[str, History]) -> dict[str, np.
     target = cached.target[0].long()
     out: dict[str, np.ndarray] = {}
     for spec in study.groups:
-        best = best_parameters(histories[spec.name].circuits)
-        found = [scores(model_log_probability(spec, parameters, cached), target) for parameters in best]
-        out[f"{spec.name}/hits"] = np.stack([hits for hits, _ in found])
-        out[f"{spec.name}/nll"] = np.stack([nll for _, nll in found]).astype(np.float32)
+        p = log_probabilities(spec, histories[spec.name].circuits, cached)
+        out[f"{spec.name}/hits"], out[f"{spec.name}/nll"] = scores(p, target)
     return out
 
 
 def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """:func:`measure_models`, and what linear probing has and the figures show.
-
-    ``blocks<k>/shuffled``: hits when the context's labels are dealt at random, ``(runs, E)``; ``blocks<k>/shown``: probabilities on the shown episodes
-    ``(runs, SHOWN, ways)``; ``probe/tuned_hits``, ``/tuned_nll``, ``/coded_hits``, ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the
-    test classes; ``shown/images``, ``/labels``, ``/weights``: the shown episodes, and how the first block of run 0 weighs their context.
-    """
+    """:func:`measure_models`, and what linear probing has and the figures show. ``blocks<k>/shuffled``: hits when the context's labels are dealt at random,
+    ``(runs, E)``; ``blocks<k>/shown``: probabilities on the shown episodes ``(runs, SHOWN, ways)``; ``probe/tuned_hits``, ``/tuned_nll``, ``/coded_hits``,
+    ``/coded_nll``: ``(E,)``, the latter two on networks that never saw the test classes; ``shown/images``, ``/labels``, ``/weights``: the shown episodes, and
+    how the first block of run 0 weighs their context."""
     held_out, task = study.groups[0].observe.n, study.data.prompts.unseen
     cached = study.data.prompts.probes(held_out)
     target = cached["test"].target[0].long()
@@ -215,14 +211,17 @@ def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.
     blind, shown = Batch(shuffled, *cached["test"][1:]), Batch(*(part[..., :SHOWN] for part in cached["test"]))
     out = measure_models(study, histories)
     for spec in study.groups:
-        best = best_parameters(histories[spec.name].circuits)
-        hits = [scores(model_log_probability(spec, parameters, blind), target)[0] for parameters in best]
-        p = [model_log_probability(spec, parameters, shown).exp().numpy() for parameters in best]
-        out |= {f"{spec.name}/shuffled": np.stack(hits), f"{spec.name}/shown": np.stack(p)}
+        p, guessed = (log_probabilities(spec, histories[spec.name].circuits, each) for each in (shown, blind))
+        out |= {f"{spec.name}/shuffled": scores(guessed, target)[0], f"{spec.name}/shown": p.exp().numpy()}
     # the slow probe only where the chapter shows it
     tokens = sample_contexts(task, held_out, TEST) if "unseen" in study.name else None
     first = best_parameters(histories["blocks1"].circuits)[0]
-    return out | _probe(cached, tokens, task.few_shot.ways) | _shown(task, shown, first)
+    weights = torch.softmax(first["log_gamma"].exp() * shown.context[:, 0].T, dim=-1)  # (SHOWN, N)
+    index, labels = (part[:, :SHOWN].T.numpy() for part in task.few_shot.choose(numbers(task, 0, TEST)[1], *task.shape))
+    glyphs = task.network.glyphs
+    images = glyphs.load().images[glyphs.n_train :].reshape(-1, glyphs.size, glyphs.size)
+    out |= {"shown/images": images[index], "shown/labels": labels, "shown/weights": weights.numpy()}
+    return out | _probe(cached, tokens, task.few_shot.ways)
 
 
 def _probe(cached: dict[str, Batch], tokens: Batch | None, ways: int) -> dict[str, np.ndarray]:
@@ -235,28 +234,14 @@ def _probe(cached: dict[str, Batch], tokens: Batch | None, ways: int) -> dict[st
 
     n = cached["test"].target.shape[-1]
     penalty = min(PENALTIES, key=lambda each: probed(cached["validation"], round(CHOOSING * n), each)[1].mean())
-    hits, nll = probed(cached["test"], n, penalty)
-    out = {"probe/tuned_hits": hits, "probe/tuned_nll": nll.astype(np.float32)}
+    found = {"tuned": probed(cached["test"], n, penalty)}
     if tokens is not None:
         keys = tokens.context[:, :-1].movedim(-1, 0).contiguous()  # (E, N, d)
         each = keys.shape[-1] ** 0.5  # features with mean square 1 each: Adam's step of 1e-3 has a scale
         coded = coded_probe(keys * each, tokens.query.T * each, tokens.context[:, -1].T.long(), ways)
-        hits, nll = scores(coded, tokens.target[0].long())
-        out |= {"probe/coded_hits": hits, "probe/coded_nll": nll.astype(np.float32)}
-    return out
-
-
-def _shown(task: GlyphEpisodes, shown: Batch, parameters: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """Images, labels and first-block attention of the first test episodes."""
-    _, words = numbers(task, 0, TEST)  # of the first block of episodes
-    index, labels = task.few_shot.choose(words, *task.shape)
-    glyphs = task.network.glyphs
-    images = glyphs.load().images[glyphs.n_train :].reshape(-1, glyphs.size, glyphs.size)
-    weights = torch.softmax(parameters["log_gamma"].exp() * shown.context[:, 0].T, dim=-1)  # (SHOWN, N)
+        found["coded"] = scores(coded, tokens.target[0].long())
     return {
-        "shown/images": images[index[:, :SHOWN].T.numpy()],
-        "shown/labels": labels[:, :SHOWN].T.numpy(),
-        "shown/weights": weights.numpy(),
+        f"probe/{name}_{what}": part for name, pair in found.items() for what, part in zip(SCORES, pair, strict=True)
     }
 
 
@@ -264,11 +249,8 @@ def _shown(task: GlyphEpisodes, shown: Batch, parameters: dict[str, Tensor]) -> 
 
 
 def networks(profile: str) -> tuple[Network, ...]:
-    """Networks of a profile: for each seed one that never sees the test classes and one that learns to name all classes.
-
-    Those of the small profile keep their first weights (the rate is too small to move one): ten steps of Adam in single precision already carry
-    two processors' rounding to different features, and whatever is measured on them would differ too. Their glyphs are easier.
-    """
+    """Networks of a profile: for each seed one that never sees the test classes and one that learns to name all classes. Those of the small profile keep their
+    first weights (the rate is too small to move one), for ten steps of Adam in single precision carry the rounding of two processors to other features."""
     if check_profile(profile) == "paper":
         glyphs, seeds, epochs, small = GlyphSet(), (0, 1), 3, {}
     else:
@@ -280,61 +262,40 @@ def networks(profile: str) -> tuple[Network, ...]:
     )
 
 
-def image_study(
-    name: str,
-    contexts: ImageContexts,
-    L: int,
-    seeds: int,
-    held_out: int,
-    record: tuple[int, ...],
-    batch_size: int,
-    rate: float,
-    linear: bool = False,
-) -> Study:
-    """GD models of 1, 2 and 3 blocks trained on the same ``L`` episodes up to the last record, measured on ``held_out`` episodes; with softmax attention beside
-    linear probing.
-
-    With linear attention, ``kappa(x, x') = x . x'``, functional gradient descent is gradient descent on a linear classifier: K blocks are K steps of linear
-    probing, with learned steps, from learned embeddings. Steps start from :data:`LINEAR_RATE`: inner products of features differ by a few tenths and are
-    divided by N, so steps are large numbers, and their learning rate is ten times that of the embeddings.
-    """
-    attention = (
-        {"kernel": "linear", "rate": LINEAR_RATE} if linear else {"kernel": "softmax", "gamma": GAMMA, "rate": RATE}
-    )
+def image_study(name: str, contexts: ImageContexts, record: tuple[int, ...], s: SimpleNamespace) -> Study:
+    """GD models of 1, 2 and 3 blocks trained on the same episodes up to the last record: with softmax attention beside linear probing, or, where the name says
+    so, with linear attention, ``kappa(x, x') = x . x'``: K blocks are then K steps of linear probing, with learned steps, from learned embeddings. Inner
+    products of features differ by a few tenths and are divided by N, so these steps are large, and their learning rate is ten times that of the embeddings."""
+    if "linear" in name:
+        kind, measure, factors = "linear", measure_models, (("rate", RATE_FACTOR),)
+        attention = {"kernel": "linear", "rate": LINEAR_RATE}
+    else:
+        kind, measure, factors = "blocks", measure_images, ()
+        attention = {"kernel": "softmax", "gamma": GAMMA, "rate": RATE}
     sizes = {"n_classes": contexts.task.few_shot.ways, "width": WIDTH} | attention
-    runs = [Run(seed, rate=rate, factors=(("rate", RATE_FACTOR),) if linear else ()) for seed in range(seeds)]
-    kind, measure = ("linear", measure_models) if linear else ("blocks", measure_images)
-    groups = tuple(
-        classifiers(f"{kind}{k}", FunctionalGD, sizes | {"n_blocks": k}, runs, contexts, held_out, GD_PARAMETERS)
-        for k in BLOCKS
-    )
-    data = FixedSet(contexts, L)
-    return Study("wang2025", name, data, groups, record[-1], batch_size, record, measure, compile_from=None)
+    runs = [Run(seed, rate=s.rate, factors=factors) for seed in range(s.seeds)]
+    how = {"loss": cross_entropy_at_query, "observe": OnHeldOut(contexts, s.held_out), "keep": GD_PARAMETERS}
+    groups = tuple(Group(f"{kind}{k}", FunctionalGD, sizes | {"n_blocks": k}, runs, **how) for k in BLOCKS)
+    data = FixedSet(contexts, s.L)
+    return Study("wang2025", name, data, groups, record[-1], s.batch_size, record, measure, compile_from=None)
 
 
 def image_studies(profile: str) -> dict[str, Study]:
-    """Studies of the image part: the networks; for each that never saw the test classes ``images_unseen<seed>``, as long as the paper's 500 epochs, the same
-    with linear attention, ``images_linear_unseen<seed>``, and short, ``images_short<seed>``; as short, ``images_seen<seed>`` on the others and
-    ``images_last``, where the query's label is always the last."""
+    """Studies of the image part: the networks; for those that never saw the test classes ``images_unseen`` and ``images_linear_unseen``, as long as the paper's
+    500 epochs, and ``images_short``; as short, ``images_seen`` for the others and ``images_last``, where the query's label is always the last."""
     chosen = networks(profile)
     if profile == "paper":
-        L, seeds, held_out, batch, rate = 2048, 3, 1024, 128, LEARNING_RATE
-        record, long = (24, 50, 75, 100, 150, 200, 300), (24, 50, 100, 200, 300, 500, *range(1000, 8001, 1000))
+        s = SimpleNamespace(L=2048, seeds=3, held_out=1024, batch_size=128, rate=LEARNING_RATE)
+        short, long = (24, 50, 75, 100, 150, 200, 300), (24, 50, 100, 200, 300, 500, *range(1000, 8001, 1000))
         marks = tuple(range(0, 1000, 24))
     else:
-        L, seeds, held_out, batch, rate = 256, 1, 128, 64, 0.1
-        record, long, marks = (10, 24, 40), (10, 24, 40), (0, 4, 8)
+        s = SimpleNamespace(L=256, seeds=1, held_out=128, batch_size=64, rate=0.1)
+        short, long, marks = (10, 24, 40), (10, 24, 40), (0, 4, 8)
+    lengths = {"unseen": long, "linear_unseen": long, "short": short, "seen": short}
     every = [network_study(tuple(n for n in chosen if n.kind == kind), marks) for kind in ("unseen", "seen")]
-
-    def add(name: str, contexts: ImageContexts, record: tuple[int, ...], linear: bool = False) -> None:
-        every.append(image_study(f"images_{name}", contexts, L, seeds, held_out, record, batch, rate, linear))
-
     for network in chosen:
-        contexts, name = glyph_contexts(network, FewShot()), f"{network.kind}{network.seed}"
-        if network.kind == "unseen":
-            add(name, contexts, long)
-            add(f"linear_{name}", contexts, long, linear=True)
-            name = f"short{network.seed}"
-        add(name, contexts, record)
-    add("last", glyph_contexts(chosen[0], FewShot(query_label="last")), record)
+        contexts = glyph_contexts(network, FewShot())
+        for name in ("seen",) if network.kind == "seen" else ("unseen", "linear_unseen", "short"):
+            every.append(image_study(f"images_{name}{network.seed}", contexts, lengths[name], s))
+    every.append(image_study("images_last", glyph_contexts(chosen[0], FewShot(query_label="last")), short, s))
     return {study.name: study for study in every}

@@ -73,11 +73,8 @@ class NamedGlyphs:
 
 @lru_cache(maxsize=4)
 def weights(network: Network) -> dict[str, np.ndarray]:
-    """Weights of a network: from the committed results of the same network, or trained now.
-
-    Raises:
-        UserError: these results are damaged, or made from other code than that which trains the network now.
-    """
+    """Weights of a network: from the committed results of the same network, or trained now. UserError where these results are damaged, or made from other code
+    than that which trains the network now."""
     own, name = network_study((network,), ()), f"{network.kind}{network.seed}"
     if (store.folder("wang2025", "paper") / f"{own.name}.json").exists():
         config = store.read_provenance("wang2025", "paper", own.name)["config"]
@@ -91,11 +88,8 @@ def weights(network: Network) -> dict[str, np.ndarray]:
 
 
 def features(network: Network) -> Tensor:
-    """Features of all glyphs, seen in training or not, ``(classes, typefaces, copies, d)``.
-
-    All are divided by one number, so that the mean square length over the training classes is 1. To a perturbed replica (:mod:`iclbook.random`) they
-    come with errors as large as another processor makes in the network.
-    """
+    """Features of all glyphs, seen in training or not, ``(classes, typefaces, copies, d)``, divided by one number, so that the mean square length over the
+    training classes is 1. To a perturbed replica (:mod:`iclbook.random`) they come with errors as large as another processor makes in the network."""
     found, jitter = _features(network, False), replica_errors()
     if jitter is None:
         return found
@@ -109,8 +103,7 @@ def _features(network: Network, moved: bool) -> Tensor:
     model = ConvFeatures(network.n_classes, network.channels, network.d)
     kept = {name: torch.from_numpy(part.astype(np.float32)) for name, part in weights(network).items()}
     missing = model.load_state_dict(kept, strict=False)
-    assert not missing.unexpected_keys, missing
-    assert all(k.startswith("head") for k in missing.missing_keys), missing
+    assert all(k.startswith("head") for k in missing.missing_keys + missing.unexpected_keys), missing
     model = model.to(memory_format=torch.channels_last)
     with replica(0 if moved else None), torch.no_grad():
         images, jitter = torch.from_numpy(network.glyphs.load().images), replica_errors()
@@ -133,19 +126,9 @@ def network_study(networks: tuple[Network, ...], record: tuple[int, ...]) -> Stu
     first = networks[0]
     kwargs = {"n_classes": first.n_classes, "channels": first.channels, "d": first.d}
     keep = tuple(name for name, _ in ConvFeatures(**kwargs).named_parameters() if not name.startswith("head"))
-    groups = tuple(
-        Group(
-            f"{n.kind}{n.seed}",
-            ConvFeatures,
-            kwargs,
-            (Run(n.seed, rate=n.rate),),
-            loss=cross_entropy,
-            schedule=OneCycle(),
-            keep=keep,
-            keep_at=(n.steps,),
-        )
-        for n in networks
-    )
+    how = {"loss": cross_entropy, "schedule": OneCycle(), "keep": keep, "keep_at": (first.steps,)}
+    runs = {f"{n.kind}{n.seed}": (Run(n.seed, rate=n.rate),) for n in networks}
+    groups = tuple(Group(name, ConvFeatures, kwargs, run, **how) for name, run in runs.items())
     data = FixedSet(NamedGlyphs(first.glyphs, first.n_classes), first.images, epochs=True)
     name = f"glyph_networks_{first.kind}"
     return Study("wang2025", name, data, groups, first.steps, first.batch_size, record, compile_from=None)

@@ -14,19 +14,14 @@ import torch
 from torch import Tensor
 
 from ...draw import torch_rng
-
-#: Activations of equation 51, over the keys (last axis); RBF assumes covariates of one length.
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "softmax": lambda k: torch.softmax(k, dim=-1),
-    "rbf": torch.exp,
-    "linear": lambda k: k,
-}
+from ...models.kernels import kernel_values
 
 
 def functions(
     b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, s: Tensor | None = None, activation: str = "softmax"
 ) -> Tensor:
-    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52).
+    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52): ``softmax``,
+    ``linear``, or ``exponential``, the RBF kernel of covariates of one length.
 
     ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F. All arguments may have leading axes, which broadcast;
     ``y`` are categories, or one-hot ``(..., N + 1, C)``.
@@ -37,7 +32,7 @@ def functions(
     f = torch.zeros(*x.shape[:-1], w.shape[-2], dtype=x.dtype)
     for layer in range(b.shape[-3]):
         # (..., N + 1, N): of key i for query j, by x_i^T B x_j
-        weights = ACTIVATIONS[activation](x @ b[..., layer, :, :].mT @ x[..., :n, :].mT)
+        weights = kernel_values(activation, x @ b[..., layer, :, :].mT @ x[..., :n, :].mT, 1.0)
         update = (values - torch.softmax(f[..., :n, :] @ w, dim=-1) @ w.mT) @ t[..., layer, :, :].mT
         f = f + weights @ (update if s is None else update + f[..., :n, :] @ s[..., layer, :, :].mT)
     return f
@@ -79,18 +74,12 @@ def exact_loss(x: Tensor, w: Tensor, sharpness: float = 0.3, gain: float = 1.0) 
 
 
 def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> tuple[float, float]:
-    """The exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I``, and the flow of the scalars there, on the law of :func:`exact_loss`.
-
-    Returns:
-        What of the gradient is no multiple of I, relative to its norm; and ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where
-        equation 58 holds with equality, positive where the loss falls more slowly than it says.
-    """
-    mean, at, held = exact_loss(x, w), scaled(b, x.shape[-1]).requires_grad_(), scaled(t, len(w))
-    (gradient,) = torch.autograd.grad(mean(at, held), at)
+    """What of the exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I`` is no multiple of I, relative to its norm, on the law of :func:`exact_loss`. And ``1
+    - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the loss falls more slowly."""
+    gradient = torch.func.grad(exact_loss(x, w))(scaled(b, x.shape[-1]), scaled(t, len(w)))
     scale = scaled(gradient.diagonal(dim1=-2, dim2=-1).mean(-1), x.shape[-1])
-    time = torch.zeros((), dtype=x.dtype, requires_grad=True)
-    (falls,) = torch.autograd.grad(mean(at.detach() - time * scale, held), time)  # dL/dt along equation 57
-    return float((gradient - scale).norm() / gradient.norm()), float(1 + falls / (gradient**2).sum())
+    falls = (gradient * scale).sum()  # -dL/dt along equation 57
+    return float((gradient - scale).norm() / gradient.norm()), float(1 - falls / (gradient**2).sum())
 
 
 def prompts(
@@ -103,17 +92,13 @@ def prompts(
     law: str = "sphere",
     group: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Prompts that satisfy assumptions 3 and 4: ``x`` of a law, ``f_*(x) = sum_m w_{c_m} exp(3 (x^T a_m - 1))`` with two anchors ``a_m`` that are
-    the prompt's own first two covariates, so that ``f_*`` is a function of ``X^T x`` as (53) asks.
+    """Prompts ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)`` that satisfy assumptions 3 and 4: ``x`` of a law,
+    ``f_*(x) = sum_m w_{c_m} exp(3 (x^T a_m - 1))`` with the prompt's first two covariates as anchors ``a_m``, so that it is a function of ``X^T x`` (53).
 
     Args:
         rotate_embedding: multiply ``W_e`` by a random rotation for each prompt (an O(d')-invariant law of W_e).
-        law: ``sphere`` (uniform on the unit sphere), ``cube`` (uniform on ``[-1, 1]^d``), or ``skewed`` (correlated, skewed and of unequal
-            variances: no symmetry).
+        law: ``sphere`` or ``cube``, uniform on the unit sphere or ``[-1, 1]^d``, or ``skewed``, correlated, skewed and of unequal variances: no symmetry.
         group: multiply each prompt's covariates by a random element of this finite group ``(G, d, d)``.
-
-    Returns:
-        ``x (P, N + 1, d)``, ``y (P, N + 1)`` long, ``w (d', C)`` or ``(P, d', C)``.
     """
     source = torch_rng(seed)
     x = torch.randn(n_prompts, n + 1, d, generator=source, dtype=w.dtype)
@@ -121,8 +106,7 @@ def prompts(
         x = x / x.norm(dim=-1, keepdim=True)
     else:
         uniform = torch.rand(x.shape, generator=source, dtype=w.dtype)
-        skewed = uniform.log() * -1 - 1
-        spread = torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
+        skewed, spread = -uniform.log() - 1, torch.linspace(0.5, 2, d, dtype=w.dtype) / math.sqrt(d)
         x = 2 * uniform - 1 if law == "cube" else (skewed + 0.5 * skewed.roll(1, -1)) * spread
     if group is not None:
         element = torch.randint(0, len(group), (n_prompts,), generator=source)

@@ -22,7 +22,6 @@ from .contexts import sample_contexts, stopped_parameters
 from .descent import functional_descent
 from .figures_8_9 import GRID, grid, model_of_run, over_points, over_square
 
-TASK = Quadrants()
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
 RATES = {"linear": 3.0, "rbf": 12.0, "laplacian": 15.0, "exponential": 1.0, "softmax": 2.0}
 #: What a picture of free descent is, for readers who do not see it.
@@ -41,11 +40,9 @@ def _context(n: int) -> Tensor:
 
 @torch.no_grad()
 def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float, heads: int = 1) -> tuple[np.ndarray, Tensor]:
-    """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context ``(N, 3)``.
-
-    Several heads have kernels of precision ``gamma * 4^m`` and equal weights.
-    """
-    w, tokens = TASK.embedding.double(), _context(n)
+    """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context ``(N, 3)``. Several heads have kernels of
+    precision ``gamma * 4^m`` and equal weights."""
+    w, tokens = Quadrants().embedding.double(), _context(n)
     x, y = tokens[:, :2], tokens[:, 2].long()
     relation = relate(KERNELS[kernel], torch.cat([x, grid()]), x)
     kernels = [kernel_values(kernel, relation, gamma * 4.0**m).T / heads for m in range(heads)]
@@ -146,19 +143,14 @@ def repeated(parameters: dict[str, np.ndarray], blocks: int, factor: float = 1.0
     return model_of_run("softmax", parameters | {"rate": rate})
 
 
-def probabilities(model: FunctionalGD, points: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Probabilities ``(P, C)`` at places ``(P, 2)`` for labelled points ``(N, 3)`` with rows x, y, label."""
-    return over_points(model, torch.from_numpy(points), torch.from_numpy(places)).numpy().T
-
-
-def _square(p: np.ndarray, points: np.ndarray, classes: list[int]) -> Figure:
-    """The square with its labelled points ``(N, 3)``, each place in the colour of its most probable category, by probabilities ``p (places, C)``."""
-    colours = [to_rgb(COLOURS[classes.index(c)] if c in classes else "#777777") for c in p.argmax(1)]
-    shade = p.max(1, keepdims=True)
+def _square(p: Tensor, points: Tensor, classes: list[int]) -> Figure:
+    """The square with its labelled points ``(N, 3)``, each place in the colour of its most probable category, by probabilities ``p (C, places)``."""
+    colours = [to_rgb(COLOURS[classes.index(c)] if c in classes else "#777777") for c in p.argmax(0).tolist()]
+    shade = p.amax(0)[:, None].numpy()
     image = (shade * np.array(colours) + (1 - shade) * np.array(to_rgb(style.GROUND))).reshape(GRID, GRID, 3)
     fig, ax = style.figure(width=3.6, height=3.6)
     ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1))
-    for x, y, c in points:
+    for x, y, c in points.tolist():
         which = classes.index(int(c))
         ax.plot(x, y, "o", ms=11, color=COLOURS[which], mec="white")
         ax.text(x, y, "ABCD"[which], color="white", fontsize=8, ha="center", va="center", weight="bold")
@@ -173,7 +165,7 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
     classes = four_categories(parameters["embed"])
     corner = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
     places = numpy_rng(SEED).uniform(0.08, 0.95, (4, EACH, 2)) * corner[:, None]
-    points = np.concatenate([np.c_[p, np.full(EACH, c)] for p, c in zip(places.round(2), classes, strict=True)])
+    points = torch.from_numpy(np.c_[places.round(2).reshape(-1, 2), np.repeat(classes, EACH)])
     data = {
         "gamma": float(np.exp(parameters["log_gamma"])),
         "rate": parameters["rate"].ravel(),
@@ -183,14 +175,11 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
         "blocks": blocks,
     }
 
-    def still() -> Figure:
-        return _square(probabilities(repeated(parameters, blocks), points, grid().numpy()), points, classes)
-
     alt = "A square with labels A to D, one letter in each quadrant, and around them the regions in which the model holds each letter to be most probable."
     return PageModel(
         "label_square",
         data,
-        still,
+        lambda: _square(over_points(repeated(parameters, blocks), points, grid()), points, classes),
         alt,
         title="Place labels, and see what the model makes of them",
         description="Two blocks of a trained model read the labels, and these alone make the regions. Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "

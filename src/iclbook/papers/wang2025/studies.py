@@ -23,7 +23,7 @@ from ...project import check_profile
 from ...store import Results
 from ...tasks.categorical import Anchors, Quadrants
 from ...training import FixedSet, Group, Run
-from ...training.groups import Cosine
+from ...training.groups import Cosine, cross_entropy
 from ...training.study import Study
 from .contexts import (
     FIRST,
@@ -31,10 +31,10 @@ from .contexts import (
     TF_PARAMETERS,
     Contexts,
     InParts,
+    OnHeldOut,
     PublishedAnchors,
     PublishedContexts,
     UnitContexts,
-    classifiers,
 )
 from .language import language_studies
 
@@ -52,35 +52,27 @@ STARTS = (("code", "code", False), ("glorot", "glorot", False), ("true", "code",
 
 #: What differs between the profiles: name -> paper, smoke.
 _SIZES: dict[str, tuple[Any, Any]] = {
-    # numbers of training contexts: of figures 3 and 5 (left), of figure 4, of new draws, of figures 8 to 11
-    "L": ((2048, 8192, 32768), (256, 512)),
-    "one_L": (2048, 1024),
-    "many_L": (32768, 1024),
-    "quad_L": (2048, 256),
-    # initialisations of figures 3, 4 and 8, and of the costly runs
-    "seeds": (5, 2),
-    "few": (3, 1),
-    # minibatches: of one-block GD and TF, deep GD, two-block TF, GD at N = 125, deep GD with the softmax erasure, two-block TF in figure 5
-    "gd": (800, 40),
-    "tf": (2000, 40),
-    "deep": (400, 12),
-    "tf_deep": (2000, 12),
-    "wide": (4000, 4),
-    "astray": (300, 4),
-    "long": (10_000, 12),
-    # passes through the training contexts at the published code's length
-    "epochs": (5000, 4),
-    # numbers of blocks of figure 4
-    "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),
-    # validation contexts, and as many test contexts: in general, and at N = 125
-    "held_out": (2048, 256),
-    "wide_held_out": (1024, 64),
-    # context sizes
-    "wide_N": (125, 25),
+    "L": ((2048, 8192, 32768), (256, 512)),  # numbers of training contexts of figures 3 and 5 (left)
+    "one_L": (2048, 1024),  # training contexts of figure 4
+    "many_L": (32768, 1024),  # of new draws
+    "quad_L": (2048, 256),  # of figures 8 to 11
+    "seeds": (5, 2),  # initialisations of figures 3, 4 and 8
+    "few": (3, 1),  # initialisations of the costly runs
+    "gd": (800, 40),  # minibatches of one-block GD
+    "tf": (2000, 40),  # of one-block TF
+    "deep": (400, 12),  # of deep GD
+    "tf_deep": (2000, 12),  # of two-block TF
+    "wide": (4000, 4),  # of GD at N = 125
+    "astray": (300, 4),  # of deep GD with the softmax erasure
+    "long": (10_000, 12),  # of two-block TF in figure 5
+    "epochs": (5000, 4),  # passes through the training contexts at the published code's length
+    "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
+    "held_out": (2048, 256),  # validation contexts, and as many test contexts
+    "wide_held_out": (1024, 64),  # the same at N = 125
+    "wide_N": (125, 25),  # context sizes
     "quad_N": (100, 30),
-    # draws of everything, and initialisations of each
-    "units": (5, 2),
-    "inits": (2, 1),
+    "units": (5, 2),  # draws of everything
+    "inits": (2, 1),  # initialisations of each draw
 }
 Sizes = SimpleNamespace
 SIZES = {p: Sizes(**{name: both[i] for name, both in _SIZES.items()}) for i, p in enumerate(("paper", "smoke"))}
@@ -91,146 +83,116 @@ def runs_of(seeds: Iterable[int], rate: float, stream: int | None = None) -> tup
     return tuple(Run(seed, rate=rate, stream=stream) for seed in seeds)
 
 
-def gd_group(
+def group(
     name: str,
-    kernel: str,
-    contexts: Contexts,
+    model: type[nn.Module],
+    observe: OnHeldOut,
     runs: Sequence[Run],
-    held_out: int,
-    blocks: int = 1,
-    vector: bool = True,
     keep: tuple[str, ...] = (),
-    model: type[nn.Module] = FunctionalGD,
+    **kwargs: Any,
 ) -> Group:
-    """Runs of functional GD; ``vector`` as the published code has the step alpha."""
-    kwargs = {
-        "n_classes": contexts.task.n_classes,
-        "width": contexts.task.width,
-        "n_blocks": blocks,
-        "kernel": kernel,
-        "vector_rate": vector,
-        "gamma": 0.5 if kernel == "rbf" else 1.0,
-    }
-    return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
+    """Runs of a model of the contexts on which it is scored; GD has one block and a vector as its step alpha (as in the published code) by default."""
+    task = observe.contexts.task
+    if issubclass(model, FunctionalGD):
+        gamma = 0.5 if kwargs["kernel"] == "rbf" else 1.0
+        own = {"n_blocks": 1, "vector_rate": True, "gamma": gamma}
+    else:
+        own = {"d": task.d}
+    sizes = {"n_classes": task.n_classes, "width": task.width}
+    return Group(name, model, sizes | own | kwargs, runs, loss=cross_entropy, observe=observe, keep=keep)
 
 
-def tf_group(
-    name: str,
-    contexts: Contexts,
-    runs: Sequence[Run],
-    held_out: int,
-    keep: tuple[str, ...] = (),
-    model: type[nn.Module] = TrainedStep,
-    **more: Any,
-) -> Group:
-    """Runs of Trained TF."""
-    task = contexts.task
-    kwargs = {"d": task.d, "n_classes": task.n_classes, "width": task.width, **more}
-    return classifiers(name, model, kwargs, runs, contexts, held_out, keep)
+def by_depth(contexts: OnHeldOut, runs: Sequence[Run], depths: Sequence[int]) -> list[Group]:
+    """GD with softmax attention at several numbers of blocks."""
+    return [group(f"softmax-{k}", FunctionalGD, contexts, runs, kernel="softmax", n_blocks=k) for k in depths]
 
 
-def study(
-    name: str, contexts: Contexts, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False
-) -> Study:
-    """A study on L contexts, recorded 12 times in log-spaced steps; at ``full`` length in epochs, recorded 50 times in even steps. Never compiled, for these
-    trainings are too short for it to pay."""
+def study(name: str, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False) -> Study:
+    """A study on L of the contexts that its groups see, recorded 12 times in log-spaced steps; at ``full`` length in epochs, recorded 50 times in even steps.
+    Never compiled, for these trainings are too short for it to pay."""
     space, records = (np.linspace, 50) if full else (np.geomspace, 12)
     record = np.unique(space(min(24, steps), steps, records).round()).astype(int)  # 24 is what a replay repeats
+    contexts = groups[0].observe.contexts
     data = FixedSet(contexts, L, seed=contexts.seed, epochs=full)
     return Study("wang2025", name, data, tuple(groups), steps, batch, tuple(record.tolist()), compile_from=None)
 
 
-def at_length(s: Sizes, name: str, contexts: Contexts, groups: Sequence[Group], L: int) -> Study:
+def at_length(s: Sizes, name: str, groups: Sequence[Group], L: int) -> Study:
     """A study on L contexts at the published code's length."""
     batch = min(CODE_BATCH, L // 4)
-    return study(name, contexts, L, groups, s.epochs * (L // batch), batch, full=True)
+    return study(name, L, groups, s.epochs * (L // batch), batch, full=True)
 
 
 # -- the figures' own data --------------------------------------------------------------------------------------------
 
 
 def figure_3(L: int, s: Sizes) -> list[Study]:
-    """Figure 3 at one number of contexts on the authors' W_e and contexts with N = 125, which drew it: GD (softmax, with a scalar step too, and linear; RBF) and
-    Trained TF (softmax; RBF in minibatches a quarter as large), all in as many minibatches as 5,000 epochs of the smallest number. GD and Trained TF of one
-    seed share minibatches."""
+    """Figure 3 at one number of contexts on the authors' W_e and contexts with N = 125, which drew it: GD and Trained TF, all in as many minibatches (of
+    Trained TF with RBF a quarter as large) as 5,000 epochs of the smallest number. GD and Trained TF of one seed share minibatches."""
     task = PublishedAnchors(N=s.wide_N)
-    inner, squared, tokens = (PublishedContexts(task, view) for view in ("inner", "squared", "tokens"))
+    inner, squared, tokens = (InParts(PublishedContexts(task, v), s.held_out) for v in ("inner", "squared", "tokens"))
     many, few = (runs_of(range(n), CODE_RATE) for n in (s.seeds, s.few))
     batch = min(CODE_BATCH, s.L[0] // 4)
     by_inner = [
-        gd_group("softmax", "softmax", inner, many, s.held_out),
-        gd_group("softmax-scalar", "softmax", inner, many, s.held_out, vector=False),
-        gd_group("linear", "linear", inner, many, s.held_out),
+        group("softmax", FunctionalGD, inner, many, kernel="softmax"),
+        group("softmax-scalar", FunctionalGD, inner, many, kernel="softmax", vector_rate=False),
+        group("linear", FunctionalGD, inner, many, kernel="linear"),
     ]
-    found = []
-    for name, contexts, groups, size in (
-        ("inner", inner, by_inner, batch),
-        ("squared", squared, [gd_group("rbf", "rbf", squared, many, s.held_out)], batch),
-        ("tf", tokens, [tf_group("softmax", tokens, many, s.held_out, kernel="softmax", init="code")], batch),
-        ("tf_rbf", tokens, [tf_group("rbf", tokens, few, s.held_out, kernel="rbf", init="code")], batch // 4),
-    ):
-        scored = [replace(group, observe=InParts(contexts, s.held_out)) for group in groups]
-        steps = s.epochs * (s.L[0] // batch)
-        found.append(study(f"published_{name}_L{L}", contexts, L, scored, steps, size, full=True))
-    return found
+    studies = {
+        "inner": (by_inner, batch),
+        "squared": ([group("rbf", FunctionalGD, squared, many, kernel="rbf")], batch),
+        "tf": ([group("softmax", TrainedStep, tokens, many, kernel="softmax", init="code")], batch),
+        "tf_rbf": ([group("rbf", TrainedStep, tokens, few, kernel="rbf", init="code")], batch // 4),
+    }
+    steps = s.epochs * (s.L[0] // batch)
+    return [study(f"published_{name}_L{L}", L, groups, steps, n, True) for name, (groups, n) in studies.items()]
 
 
 def published_block(s: Sizes) -> Study:
-    """Trained TF with one block as the published program builds it, with an erasing head and cross-attention, where the authors' notebook prints its scores. Its
-    validation NLL is lowest within the first 2,000 epochs."""
-    tokens, runs = PublishedContexts(PublishedAnchors(N=s.wide_N)), runs_of(range(s.few), CODE_RATE)
-    block = tf_group("tf", tokens, runs, s.held_out, model=TrainedBlocks, n_blocks=1)
+    """Trained TF with one block as the published program builds it, with an erasing head and cross-attention, where the authors' notebook prints its scores.
+    Its validation NLL is lowest within the first 2,000 epochs."""
+    tokens = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N)), s.held_out)
+    block = group("tf", TrainedBlocks, tokens, runs_of(range(s.few), CODE_RATE), n_blocks=1)
     batch = min(CODE_BATCH, s.L[0] // 4)
-    return study("published_block", tokens, s.L[0], [block], 2 * s.epochs // 5 * (s.L[0] // batch), batch, full=True)
+    return study("published_block", s.L[0], [block], 2 * s.epochs // 5 * (s.L[0] // batch), batch, full=True)
 
 
-def published_depths(s: Sizes) -> Study:
-    """Figure 4 on the authors' W_e and contexts with N = 125, which drew it: one block and more, from the same starts on the same minibatches."""
-    contexts = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
-    runs = runs_of(range(s.few), GD_RATE, 0)
-    groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.wide_held_out, k) for k in s.depths]
-    return study("published_depths", contexts, s.one_L, groups, s.wide, 64)
-
-
-def figure_4(s: Sizes) -> Study:
-    """Figure 4 with N = 10: GD with softmax attention and 1 to 6 blocks."""
-    contexts, runs = Contexts(Anchors(), "inner", True), runs_of(range(s.seeds), GD_RATE, 0)
-    groups = [gd_group(f"softmax-{k}", "softmax", contexts, runs, s.held_out, k) for k in s.depths]
-    return study("deep_gd", contexts, s.one_L, groups, s.deep, GD_BATCH)
+def figure_4(s: Sizes) -> list[Study]:
+    """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and contexts
+    with N = 125, which drew it."""
+    narrow = OnHeldOut(Contexts(Anchors(), "inner", True), s.held_out)
+    wide = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.wide_held_out)
+    many, few = (runs_of(range(n), GD_RATE, 0) for n in (s.seeds, s.few))
+    return [
+        study("deep_gd", s.one_L, by_depth(narrow, many, s.depths), s.deep, GD_BATCH),
+        study("published_depths", s.one_L, by_depth(wide, few, s.depths), s.wide, 64),
+    ]
 
 
 def figure_5_left(L: int, s: Sizes) -> list[Study]:
     """Figure 5, left, at one number of contexts on the authors' W_e and contexts with N = 125, which drew it; GD as in figure 4."""
-    task = PublishedAnchors(N=s.wide_N)
-    cached, tokens = PublishedContexts(task, "inner", True), PublishedContexts(task)
-    gd = gd_group("gd", "softmax", cached, runs_of(range(s.few), GD_RATE, 0), s.wide_held_out, 2)
-    tf_runs = runs_of(range(s.few), LONG_RATE, 0)
-    tf = tf_group("tf", tokens, tf_runs, s.wide_held_out, model=TrainedBlocks, n_blocks=2)
-    return [
-        study(f"published_two_gd_L{L}", cached, L, [gd], s.wide, 64),
-        study(f"published_two_tf_L{L}", tokens, L, [tf], s.long, 64),
-    ]
+    seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
+    cached, tokens = (OnHeldOut(contexts, s.wide_held_out) for contexts in seen)
+    gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
+    gd = group("gd", FunctionalGD, cached, gd_runs, kernel="softmax", n_blocks=2)
+    tf = group("tf", TrainedBlocks, tokens, tf_runs, n_blocks=2)
+    return [study(f"published_two_{g.name}_L{L}", L, [g], steps, 64) for g, steps in ((gd, s.wide), (tf, s.long))]
 
 
 def square(s: Sizes) -> list[Study]:
     """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else."""
-    prompts, runs = UnitContexts(Quadrants(N=s.quad_N)), runs_of(range(s.seeds), CODE_RATE)
-
-    def groups(kernel: str) -> list[Group]:
-        gd = gd_group("gd", kernel, prompts, runs, s.held_out, keep=GD_PARAMETERS)
-        return [gd, tf_group("tf", prompts, runs, s.held_out, TF_PARAMETERS, kernel=kernel, init="code")]
-
-    return [at_length(s, f"square_{k}", prompts, groups(k), s.quad_L) for k in KERNELS]
+    prompts, runs = OnHeldOut(UnitContexts(Quadrants(N=s.quad_N)), s.held_out), runs_of(range(s.seeds), CODE_RATE)
+    gd = {k: group("gd", FunctionalGD, prompts, runs, GD_PARAMETERS, kernel=k) for k in KERNELS}
+    tf = {k: group("tf", TrainedStep, prompts, runs, TF_PARAMETERS, kernel=k, init="code") for k in KERNELS}
+    return [at_length(s, f"square_{k}", [gd[k], tf[k]], s.quad_L) for k in KERNELS]
 
 
 def erased(s: Sizes) -> Study:
     """Three blocks on the quadrants with the exact erasure and with the softmax head's limit (N = 100, where it erases the wrong position)."""
-    contexts, runs = (Contexts(Quadrants(N=s.quad_N), "inner", True), runs_of(range(s.few - 1 or 1), GD_RATE, 0))
-    models = {"exact-3": FunctionalGD, "astray-3": HardErasureGD}
-    groups = [
-        gd_group(name, "softmax", contexts, runs, s.wide_held_out, 3, model=model) for name, model in models.items()
-    ]
-    return study("erased", contexts, s.quad_L, groups, s.astray, 64)
+    contexts = OnHeldOut(Contexts(Quadrants(N=s.quad_N), "inner", True), s.wide_held_out)
+    runs, models = runs_of(range(s.few - 1 or 1), GD_RATE, 0), {"exact-3": FunctionalGD, "astray-3": HardErasureGD}
+    groups = [group(name, model, contexts, runs, kernel="softmax", n_blocks=3) for name, model in models.items()]
+    return study("erased", s.quad_L, groups, s.astray, 64)
 
 
 # -- draws of everything: W_e, contexts, initialisation and minibatches -----------------------------------------------
@@ -239,48 +201,41 @@ def erased(s: Sizes) -> Study:
 def new_unit(s: Sizes, unit: int) -> list[Study]:
     """Figures 3, 4 and 5 (left) on a draw of their own: one block of each kind, several blocks of GD (with N = 125 too), and two blocks of Trained TF."""
     task = Anchors(embed_seed=FIRST + unit)
-    tokens, cached = UnitContexts(task, unit=unit), UnitContexts(task, "inner", True, unit)
+    tokens = OnHeldOut(UnitContexts(task, unit=unit), s.held_out)
+    cached = OnHeldOut(UnitContexts(task, "inner", True, unit), s.held_out)
+    many = OnHeldOut(UnitContexts(replace(task, N=s.wide_N), "inner", True, unit), s.wide_held_out)
     seeds = range(unit * s.inits, (unit + 1) * s.inits)
     gd, tf = runs_of(seeds, GD_RATE), runs_of(seeds, TF_RATE)
-    kernels = [gd_group(k, k, tokens, gd, s.held_out) for k in ("softmax", "rbf", "linear")]
-    free = [tf_group(k, tokens, tf, s.held_out, kernel=k) for k in ("softmax", "rbf")]
-    many = UnitContexts(replace(task, N=s.wide_N), "inner", True, unit)
-    depths = [gd_group(f"softmax-{k}", "softmax", cached, gd, s.held_out, k) for k in DEPTHS]
-    wide = [
-        replace(gd_group(f"softmax-{k}", "softmax", many, gd, s.wide_held_out, k), schedule=Cosine(end=0.01))
-        for k in DEPTHS
-    ]
-    two = [tf_group("tf", tokens, tf, s.held_out, model=TrainedBlocks, n_blocks=2)]
+    kernels = [group(k, FunctionalGD, tokens, gd, kernel=k) for k in ("softmax", "rbf", "linear")]
+    free = [group(k, TrainedStep, tokens, tf, kernel=k) for k in ("softmax", "rbf")]
+    wide = [replace(each, schedule=Cosine(end=0.01)) for each in by_depth(many, gd, DEPTHS)]
     return [
-        study(f"new{unit}_gd", tokens, s.many_L, kernels, s.gd, GD_BATCH),
-        study(f"new{unit}_tf", tokens, s.many_L, free, s.tf, TF_BATCH),
-        study(f"new{unit}_deep", cached, s.one_L, depths, s.deep, GD_BATCH),
-        study(f"new{unit}_wide", many, s.one_L, wide, s.wide, 64),
-        study(f"new{unit}_two_tf", tokens, s.one_L, two, s.tf_deep, TF_BATCH),
+        study(f"new{unit}_gd", s.many_L, kernels, s.gd, GD_BATCH),
+        study(f"new{unit}_tf", s.many_L, free, s.tf, TF_BATCH),
+        study(f"new{unit}_deep", s.one_L, by_depth(cached, gd, DEPTHS), s.deep, GD_BATCH),
+        study(f"new{unit}_wide", s.one_L, wide, s.wide, 64),
+        study(f"new{unit}_two_tf", s.one_L, [group("tf", TrainedBlocks, tokens, tf, n_blocks=2)], s.tf_deep, TF_BATCH),
     ]
 
 
 def long_unit(s: Sizes, unit: int) -> Study:
     """Figures 10 and 11 on a draw of their own: Trained TF with softmax attention from two starts, with W_e learned and with the true W_e held."""
     task = Quadrants(N=s.quad_N, embed_seed=FIRST + unit)
-    prompts, run = UnitContexts(task, unit=unit), Run(unit, rate=CODE_RATE)
-    groups = []
+    prompts, groups = OnHeldOut(UnitContexts(task, unit=unit), s.held_out), []
     for name, init, held in STARTS:
-        one = replace(run, factors=(("embed", 0.0),)) if held else run
+        run = Run(unit, rate=CODE_RATE, factors=(("embed", 0.0),) if held else ())
         known = {"known": task} if held else {}
-        groups.append(tf_group(name, prompts, (one,), s.held_out, TF_PARAMETERS, kernel="softmax", init=init, **known))
-    return at_length(s, f"long{unit}", prompts, groups, s.quad_L)
+        groups.append(group(name, TrainedStep, prompts, (run,), TF_PARAMETERS, kernel="softmax", init=init, **known))
+    return at_length(s, f"long{unit}", groups, s.quad_L)
 
 
 def published(s: Sizes) -> list[Study]:
     """One block on the authors' W_e and contexts at their program's length: N = 10, and N = 125 with the distance as printed."""
     readings = {"narrow": PublishedAnchors(), "printed": PublishedAnchors(N=s.wide_N, squared=False)}
-    found, runs = [], runs_of(range(s.seeds), CODE_RATE)
-    for reading, task in readings.items():
-        prompts = PublishedContexts(task, "inner")
-        group = gd_group("softmax", "softmax", prompts, runs, s.held_out)
-        found.append(at_length(s, f"published_{reading}", prompts, [group], s.one_L))
-    return found
+    runs, kernel = runs_of(range(s.seeds), CODE_RATE), {"kernel": "softmax"}
+    prompts = [OnHeldOut(PublishedContexts(task, "inner"), s.held_out) for task in readings.values()]
+    groups = [group("softmax", FunctionalGD, each, runs, **kernel) for each in prompts]
+    return [at_length(s, f"published_{name}", [each], s.one_L) for name, each in zip(readings, groups, strict=True)]
 
 
 def synthetic_studies(profile: str) -> dict[str, Study]:
@@ -288,9 +243,8 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     s = SIZES[check_profile(profile)]
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
-        figure_4(s),
+        *figure_4(s),
         published_block(s),
-        published_depths(s),
         *(one for L in s.L for one in figure_5_left(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),

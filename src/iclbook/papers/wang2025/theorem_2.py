@@ -11,10 +11,12 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy import stats
+from scipy.linalg import null_space
 from torch import Tensor
 
 from ...draw import torch_rng
 from ...drawing import style
+from ...models.kernels import key_factor
 from ...numbers import number
 from ...statistics import Estimate
 from ...tasks.categorical import draw_embedding
@@ -58,17 +60,11 @@ def _p_value(samples: np.ndarray) -> float:
 def summarise(samples: Tensor) -> Gradient:
     """Statistics of gradients ``(P, L, n, n)``."""
     g, n = samples.numpy(), samples.shape[-1]
-    basis = complement(np.eye(n).ravel()).reshape(-1, n, n)  # of the matrices without a multiple of I
+    basis = null_space(np.eye(n).reshape(1, -1)).T.reshape(-1, n, n)  # of the matrices without a multiple of I
     rest = np.einsum("plij,kij->plk", g, basis).reshape(len(g), -1)
     diagonal = np.trace(g, axis1=2, axis2=3) / n
     p_shape, p_zero = _p_value(rest), _p_value(np.concatenate([rest, diagonal], axis=1))
     return Gradient(Estimate.mean(np.moveaxis(g, 0, -1)), Estimate.mean(diagonal.T), p_shape, p_zero)
-
-
-def complement(vector: np.ndarray) -> np.ndarray:
-    """Orthonormal basis ``(n - 1, n)`` of the vectors that are orthogonal to one ``(n,)``."""
-    _, _, rows = np.linalg.svd(vector[None])
-    return rows[1:]
 
 
 def embedding() -> Tensor:
@@ -83,10 +79,7 @@ def at_scalars(b: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
 
 def descend_scalars(loss: Callable[[Tensor, Tensor], Tensor], steps: int) -> tuple[tuple[Tensor, Tensor], float, list]:
     """The end ``b (2,)``, ``t (2,)`` of gradient flow in the scalars, found by L-BFGS, which has the same stationary points; the largest derivative there; the
-    losses along the way.
-
-    Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both.
-    """
+    losses along the way. Appendix I flows in ``b_l`` alone and holds ``t_l``; with both free the end is stationary in both."""
     b, t = (torch.full((2,), start, dtype=torch.float64, requires_grad=True) for start in (1.0, 2.0))
     optimiser = torch.optim.LBFGS([b, t], max_iter=steps, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
     losses = []
@@ -103,40 +96,34 @@ def descend_scalars(loss: Callable[[Tensor, Tensor], Tensor], steps: int) -> tup
     return (b.detach(), t.detach()), float(torch.stack([b.grad, t.grad]).abs().max()), losses
 
 
-def gradient_in_b(
-    n_prompts: int, law: str = "sphere", group: Tensor | None = None, activation: str = "softmax"
-) -> Gradient:
+def gradient_in_b(n_prompts: int, law: str = "sphere", activation: str = "softmax", **drawn: Tensor) -> Gradient:
     """Gradient at an arbitrary scaled identity: is it a multiple of I? With another activation t is divided by N, because its weights do not sum to one."""
     b, t = SCALARS
-    x, y, w = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE, law=law, group=group)
-    scalars = at_scalars(b, t if activation == "softmax" else t / N)
-    return summarise(population.gradients(*scalars, x, y, w, activation)[0])
+    prompts = population.prompts(n_prompts, N, D, embedding(), TEST_SAMPLE, law=law, **drawn)
+    return summarise(population.gradients(*at_scalars(b, t * key_factor(activation, N)), *prompts, activation)[0])
 
 
 def shapes(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     """:func:`gradient_in_b` under several laws of the covariates, and on the sphere with other activations."""
     found = {law: gradient_in_b(n_prompts, law) for law in ("sphere", "cube", "skewed")}
     values = {f"thm2/{law}_p": gradient.p_shape for law, gradient in found.items()} | {
-        "thm2/activations_p": [gradient_in_b(n_prompts, activation=a).p_shape for a in ("rbf", "linear")],
+        "thm2/activations_p": [gradient_in_b(n_prompts, activation=a).p_shape for a in ("exponential", "linear")],
         "thm2/prompts": n_prompts,
     }
-    return values, found | {"group": gradient_in_b(n_prompts, "skewed", torch.from_numpy(affine_group(D)))}
+    return values, found | {"group": gradient_in_b(n_prompts, "skewed", group=torch.from_numpy(affine_group(D)))}
 
 
 def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
-    """A law within assumptions 1 to 4 under which one layer's loss falls in b for ever (t = 1), so that no scalar is stationary.
-
-    The query is the first example, covariates lie on the sphere, and ``f_*(x) = 30 w_c`` with c one of two categories: the first where x is nearer to
-    example 1 than to example 2. The sharper the attention, the more of it goes to example 1, whose label is the query's. Loss at b of :data:`ESCAPE`, and the
-    least fall from one to the next with the error of its mean over prompts.
-    """
+    """A law within assumptions 1 to 4 under which one layer's loss falls in b for ever (t = 1), so that no scalar is stationary: loss at b of :data:`ESCAPE`,
+    and the least fall from one to the next with the error of its mean over prompts. The query is the first example, covariates lie on the sphere, and ``f_*(x)
+    = 30 w_c`` with c one of two categories: the first where x is nearer to example 1 than to example 2. The sharper the attention, the more of it goes to
+    example 1, whose label is the query's."""
     w, source = embedding(), torch_rng(5)
     x = torch.randn(n_prompts, N, D, generator=source, dtype=torch.float64)
     x = x / x.norm(dim=-1, keepdim=True)
     x = torch.cat([x, x[:, :1]], dim=1)  # the query last
-    largest = [int(c) for c in (w.T @ w).diagonal().argsort(descending=True)[:2]]
-    inner = x @ x[:, :2].mT  # (P, N + 1, 2)
-    nearer = (inner[..., 0] < inner[..., 1]).long()  # 0: to example 1
+    largest = (w**2).sum(0).topk(2).indices
+    nearer = (x @ x[:, :2].mT).argmax(-1)  # (P, N + 1), 0: to example 1
     p = torch.softmax(30 * w[:, largest].T @ w, dim=-1)[nearer]  # (P, N + 1, C)
     y = torch.multinomial(p.flatten(0, 1), 1, generator=source).reshape(n_prompts, N + 1)
     hot, t = torch.nn.functional.one_hot(y, CLASSES).double(), torch.eye(WIDTH, dtype=torch.float64)[None]
@@ -149,8 +136,8 @@ def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
 
 
 def least_curvature() -> dict[str, Any]:
-    """A law within the assumptions whose stationary scalars are no minimum in B, without sampling: covariates in the plane, uniform on the orbits of four prompts
-    under the symmetries of a triangle. Smallest eigenvalue of the Hessian in both layers' B, and the largest derivative in the scalars, where L-BFGS ends."""
+    """A law within the assumptions whose stationary scalars are no minimum in B, without sampling: covariates in the plane, uniform on the orbits of four
+    prompts under the symmetries of a triangle. Where L-BFGS ends: smallest eigenvalue of the Hessian in both layers' B, largest derivative in the scalars."""
     x = torch.randn(4, 3, 2, generator=torch_rng(5), dtype=torch.float64)
     group = torch.from_numpy(affine_group(2))
     x = torch.einsum("gij,pnj->gpni", group, x / x.norm(dim=-1, keepdim=True)).flatten(0, 1)
@@ -193,11 +180,9 @@ def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict
 
 
 def exactly() -> dict[str, Any]:
-    """Theorem 2 without sampling: covariates uniform on the orbit of the smallest sufficient group, labels summed over with their probabilities.
-
-    The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says. Two prompts of
-    unequal lengths and no symmetry are moved by every element of the group; control: the same prompts without the group.
-    """
+    """Theorem 2 without sampling: covariates uniform on the orbit of two prompts without symmetry under the smallest sufficient group, labels summed over with
+    their probabilities. The gradient at scaled identities is a multiple of I; the loss falls along equation 57 (times I) exactly as fast as equation 58 says.
+    Control: the same prompts without the group."""
     x = torch.randn(2, 3, 10, generator=torch_rng(3), dtype=torch.float64).abs()
     orbit = torch.einsum("gij,pnj->gpni", torch.from_numpy(affine_group(10)), x).flatten(0, 1)
     with_group, alone = (population.exact_flow(prompts, embedding(), *SCALARS) for prompts in (orbit, x))
@@ -225,19 +210,17 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
     with two standard errors. Where the scalars are stationary: entries in standard errors, two of them shaded."""
     titles = ENDS if stationary else LAWS
     fig, axes = style.figure(len(titles), height=2.9, sharey=True)
-    for ax, (name, title) in zip(np.ravel(axes), titles.items(), strict=True):
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
         mean, error = found[name].entries.value, found[name].entries.error
         n = mean.shape[-1]
-        unit = np.diagonal(mean[0]).mean()
-        for layer in range(len(mean)):
-            colour = style.PALETTE[layer]
-            for mask, marker in ((np.eye(n, dtype=bool), "o"), (~np.eye(n, dtype=bool), "x")):
-                y, e = mean[layer][mask], error[layer][mask]
-                x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
-                if stationary:
-                    ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=4, color=colour)
-                else:
-                    ax.errorbar(x, y / unit, 2 * e / unit, fmt=marker, ms=4, lw=0.8, color=colour)
+        unit, diagonal = np.diagonal(mean[0]).mean(), np.eye(n, dtype=bool)
+        for layer, (mask, marker) in itertools.product(range(len(mean)), ((diagonal, "o"), (~diagonal, "x"))):
+            y, e, colour = mean[layer][mask], error[layer][mask], style.PALETTE[layer]
+            x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
+            if stationary:
+                ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=4, color=colour)
+            else:
+                ax.errorbar(x, y / unit, 2 * e / unit, fmt=marker, ms=4, lw=0.8, color=colour)
         if stationary:
             ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
         else:
@@ -247,8 +230,7 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
         ax.title.set_fontsize(9)
         ax.tick_params(labelsize=8)
         ax.grid(axis="x", visible=False)
-    label = "entry over its standard error" if stationary else "entry over mean diagonal"
-    np.ravel(axes)[0].set_ylabel(label)
+    axes[0].set_ylabel("entry over its standard error" if stationary else "entry over mean diagonal")
     marks = [Line2D([], [], color=style.INK, ls="", ms=4, marker=marker) for marker in "ox"]
     fig.legend(marks, ["on the diagonal", "off it"], loc="outside upper center", ncols=2, fontsize=8)
     return fig
@@ -264,19 +246,15 @@ def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> F
 def affine_group(d: int) -> np.ndarray:
     """``x -> a x + b`` modulo the prime ``d + 1`` on the corners of a simplex in d dimensions, ``(d (d + 1), d, d)``."""
     p = d + 1
-    basis = complement(np.ones(p))  # vectors whose entries sum to zero
-    elements = []
-    for a, b in itertools.product(range(1, p), range(p)):
-        permutation = np.zeros((p, p))
-        permutation[(a * np.arange(p) + b) % p, np.arange(p)] = 1
-        elements.append(basis @ permutation @ basis.T)
-    return np.array(elements)
+    basis = null_space(np.ones((1, p))).T  # of the vectors whose entries sum to zero
+    maps = itertools.product(range(1, p), range(p))
+    return basis @ np.array([np.eye(p)[:, (a * np.arange(p) + b) % p] for a, b in maps]) @ basis.T
 
 
 def rotations_of_polygon(n: int) -> np.ndarray:
     """The n rotations of a regular polygon in the plane, ``(n, 2, 2)``."""
-    angles = 2 * np.pi * np.arange(n) / n
-    return np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])
+    cos, sin = (f(2 * np.pi * np.arange(n) / n) for f in (np.cos, np.sin))
+    return np.stack([cos, -sin, sin, cos], axis=1).reshape(n, 2, 2)
 
 
 def with_signs(permutations: Iterable[Sequence[int]], d: int) -> np.ndarray:
