@@ -77,7 +77,6 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
         "origin": None,
         "start": [1],
         "frames": {"1": "sha"},
-        "sliders": [{"label": "heads", "labels": ["one", "two"]}],
     }
     kept, frames = {"a": PICTURE, "abc": about, "b": PICTURE}, {"sha": (b"PNG", "two waves", 700, 300)}
     last = (cell(picture("b")), text(nodes.emphasis("", "Last.")))
@@ -91,7 +90,6 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
     assert "Numbers of all frames</a> (CSV" in below
     assert 'href="../_figures/waves-figure-2.csv"' in below
     assert 'alt="two waves" src="../_figures/waves-abc.png"' in figure.astext()
-    assert 'data-start="heads: two"' in figure.astext()
     assert unknown.parent["classes"] == ["cell_output"], "a widget that is no slider of ours stays as it is"
 
 

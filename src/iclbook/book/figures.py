@@ -114,16 +114,14 @@ class NumberedFigures(SphinxPostTransform):
             figure["classes"].append("iclbook-wide")
 
     def _wrap_slider(self, slider: nodes.raw, number: int) -> None:
-        """The same of a slider, over the frame at which it starts, which stands until the slider is loaded; words for print say where that is."""
+        """The same of a slider, over the frame at which it starts, which stands until the slider is loaded."""
         name, about = _name(slider), self._kept[_name(slider)]
         figure = _figure(number, "iclbook-slider-figure")
         slider.replace_self(figure)
-        start = about["start"]
-        png, alt, width, height = self._frames[about["frames"][",".join(map(str, start))]]
-        words = [f"{knob['label']}: {knob['labels'][i]}" for knob, i in zip(about["sliders"], start, strict=True)]
+        png, alt, width, height = self._frames[about["frames"][",".join(map(str, about["start"]))]]
         still = (
-            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{self._write(f"-{name[:12]}.png", png)}" width="{width}" height="{height}" '
-            f'loading="lazy" decoding="async" data-title="{html.escape(about["title"])}" data-start="{html.escape("; ".join(words))}">'
+            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{self._write(f"-{name[:12]}.png", png)}" '
+            f'width="{width}" height="{height}" loading="lazy" decoding="async">'
         )
         # in one element, as a caption must be a figure's second child
         figure += nodes.container("", slider, nodes.raw("", still, format="html"))
