@@ -194,8 +194,12 @@ class Claim:
     @cached_property
     def rules_digest(self) -> str:
         """Digest of all that judges it: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
+        # stored digests spell the formulas of a reading as one types them: sqrt(d) for \sqrt{d}
+        typed = str.maketrans({"\\": "", "{": "(", "}": ")"})
+        readings = [p.reading and p.reading.replace(r"\ge", ">=").translate(typed) for p in self.parts]
         parts = [
-            (p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses)) for p in self.parts
+            (p.key, p.rule.text, p.error, reading, p.printed, p.refuses and astuple(p.refuses))
+            for p, reading in zip(self.parts, readings, strict=True)
         ]
         judged = (parts, self.decides, self.reduced is None, self.fails_as, self.conjunction)
         return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]

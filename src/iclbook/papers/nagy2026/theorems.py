@@ -12,7 +12,7 @@ from .solver import read
 #: The paper's thirty numbered statements, in its order.
 GROUPS = {"A": 7, "B": 7, "C": 4, "D": 3, "V": 3, "M": 3, "MN": 3}
 THIRTY = tuple(f"{group}{i}" for group, count in GROUPS.items() for i in range(1, count + 1))
-STATEMENTS = read("""
+STATEMENTS = read(r"""
 # Section 1, Theorem V1
 1/gradient reading
     ∇L = a w − b (V1), taken literally: L(w + h) − L(w) has the linear term g h (section 1 moves a factor 2 into η)
@@ -98,8 +98,8 @@ A7/equivalence sentence
 
 "theory/A7/limit" sentence
     Iterating at a fixed rate ρ² < 1 drives the squared error to zero: (ρ²)^k ≤ 1/(1 + k h) with h = 1/ρ² − 1
-    assumes ρ²(1 + h) = 1; h > 0
-    says (ρ²)^k (1 + k h) ≤ 1 for every k
+    assumes \rho^2(1 + h) = 1; h > 0
+    says (\rho^2)^k (1 + k h) \le 1 \text{ for every } k
     base P = 1; k = 0 => P*(1 + k*h) <= 1
     step 0 < h; 0 <= k; 0 <= P; rho2*(1 + h) = 1; P*(1 + k*h) <= 1 => P*rho2*(1 + (k + 1)*h) <= 1
 
@@ -180,8 +180,8 @@ B4/strict sentence
 
 "theory/C/k-layers" elsewhere
     The usual k-step formula e_k² = (ρ²)^k e₀² (informal in the paper)
-    assumes e_{k+1} = e_k − η a e_k
-    says e_k² = ((1 − ηa)²)^k e₀² for every k
+    assumes e_{k+1} = e_k - \eta a e_k
+    says e_k^2 = ((1 - \eta a)^2)^k e_0^2 \text{ for every } k
     base P = 1; E_0 = e^2 => e^2 = P*E_0
     step e^2 = P*E_0 => (e - eta*a*e)^2 = P*(1 - eta*a)^2*E_0
 
@@ -343,28 +343,28 @@ fig1b elsewhere
 
 "theory/MN1/statement"
     If every g_k² ≥ 0, then the total Frobenius gradient energy is non-negative
-    assumes g_k² ≥ 0 for all k < d
-    says Σ_{k<d} g_k² ≥ 0
+    assumes g_k^2 \ge 0 \text{ for all } k < d
+    says \sum_{k<d} g_k^2 \ge 0
     base S = 0 => 0 <= S
     step 0 <= S; 0 <= E => 0 <= S + E
 
 "theory/MN1/definite" sentence
     A valid norm is zero only at zero
-    says Σ_{k<d} g_k² = 0 exactly when every g_k = 0
+    says \sum_{k<d} g_k^2 = 0 \text{ exactly when every } g_k = 0
     base S = 0 => S = 0
     step 0 <= S => S + g^2 = 0 implies S = 0 and g = 0
 
 "theory/MN2/statement"
     If every eigen-channel's gradient energy contracts, the total contracts in any dimension
-    assumes g'_k² ≤ g_k² for all k < d
-    says Σ_{k<d} g'_k² ≤ Σ_{k<d} g_k²
+    assumes g_k^{\prime2} \le g_k^2 \text{ for all } k < d
+    says \sum_{k<d} g_k^{\prime2} \le \sum_{k<d} g_k^2
     base S = 0; S' = 0 => S' <= S
     step S' <= S; g'^2 <= g^2 => S' + g'^2 <= S + g^2
 
 "theory/MN3/statement"
     When each channel runs u_k = −κ_k g_k, the update energy is the sum of the squared steps
-    assumes u_k = −κ_k g_k for all k < d
-    says Σ_{k<d} u_k² = Σ_{k<d} (κ_k g_k)²
+    assumes u_k = -\kappa_k g_k \text{ for all } k < d
+    says \sum_{k<d} u_k^2 = \sum_{k<d} (\kappa_k g_k)^2
     base S = 0; T = 0 => S = T
     step S = T => S + u^2 = T + (kappa*g)^2
     with u = -(kappa*g)
