@@ -12,13 +12,12 @@ import yaml
 from ..errors import UserError, one_line
 from ..project import shown
 
-#: PyYAML's safe loader, in C where it has that.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-TEXT, NUMBERS = "tag:yaml.org,2002:str", ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
+#: Every value is a text: what it stands for, its reader knows. In C where PyYAML has that.
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file says, by the safe loader's rules."""
+    """What a YAML file says, every value a text."""
     return construct(compose(path), path)
 
 
@@ -34,31 +33,8 @@ def compose(path: Path) -> yaml.Node:
 
 def construct(node: yaml.Node, path: Path) -> Any:
     """The value of a node."""
-    loader = _LOADER("")
     with _readable(path):
-        try:
-            for scalar in _scalars(node):
-                _construct_scalar(loader, scalar, path)
-            return loader.construct_document(node)
-        finally:
-            loader.dispose()
-
-
-def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    """Values and entries of a node that are single; no keys."""
-    for value in [value for _, value in members(node)] + entries(node):
-        if isinstance(value, yaml.ScalarNode):
-            yield value
-        yield from _scalars(value)
-
-
-def _construct_scalar(loader: Any, scalar: yaml.ScalarNode, path: Path) -> None:
-    """Have the loader keep the value of a scalar; one that it cannot construct, such as the date 2024-13-45, is refused with its line."""
-    try:
-        loader.construct_object(scalar)
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as bad:
-        what = f"{scalar.value[:40]!r} is no value of YAML ({one_line(bad)[:200]})"
-        raise at_line(path, scalar.start_mark.line + 1, what, "Put it in quotes.") from None
+        return _LOADER("").construct_document(node)
 
 
 def members(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
@@ -95,13 +71,13 @@ def by_reading(part: yaml.Node) -> list[yaml.Node]:
     found = []
     for reading, piece in readings:
         fields = [(name, _filled(value, piece)) for name, value in part.value if name.value != "readings"]
-        named = yaml.ScalarNode(TEXT, "reading", reading.start_mark), yaml.ScalarNode(TEXT, reading.value)
+        named = yaml.ScalarNode("", "reading", reading.start_mark), reading
         found.append(yaml.MappingNode(part.tag, [*fields, named], part.start_mark))
     return found or [part]
 
 
 def _filled(value: yaml.Node, piece: yaml.Node) -> yaml.Node:
-    if not isinstance(value, yaml.ScalarNode) or "{}" not in value.value:
+    if not isinstance(value, yaml.ScalarNode):
         return value
     return yaml.ScalarNode(value.tag, value.value.replace("{}", str(piece.value)), value.start_mark)
 
@@ -131,7 +107,6 @@ def _readable(path: Path) -> Iterator[None]:
     except OSError as problem:
         hint = "Check that the file is there and readable."
         raise UserError(f"{shown(path)} cannot be read: {problem.strerror}", hint) from None
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as bad:
-        # PyYAML's constructors pass on whatever Python says of "!!int x" or a number of a million digits
+    except (yaml.YAMLError, ValueError, RecursionError) as bad:
         what = f"{shown(path)} is not readable as YAML: {one_line(bad)[:200]}"
-        raise UserError(what, "Save it as UTF-8 text, and put texts in quotes.") from None
+        raise UserError(what, "Save it as UTF-8 text.") from None
