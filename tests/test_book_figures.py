@@ -111,4 +111,5 @@ def test_an_executed_copy_keeps_figures_by_the_names_that_pages_have_for_them():
         {"data": {VIEW: {"model_id": "abc"}}, "metadata": {SLIDERS: {"title": "Waves"}}},
         {"data": {"text/html": "x"}, "metadata": {MODEL: {"name": "race"}}},
     ]
-    assert figures.kept({"cells": [{"outputs": outputs}]}) == {"abc": {"title": "Waves"}, "race": {"name": "race"}}
+    race = {"name": "race", "html": "x"}
+    assert figures.kept({"cells": [{"outputs": outputs}]}) == {"abc": {"title": "Waves"}, "race": race}

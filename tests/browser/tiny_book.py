@@ -108,7 +108,7 @@ def _config() -> dict:
     for option in [name for name in sphinx if name.startswith("bibtex_")]:
         del sphinx[option]
     sphinx.pop("nb_custom_formats", None)
-    for option in ("html_static_path", "templates_path"):
+    for option in ("html_static_path", "templates_path", "html_extra_path"):
         sphinx[option] = [str(ROOT / path) for path in sphinx[option]]
     config["html"]["favicon"] = str(ROOT / config["html"]["favicon"])
     config.pop("bibtex_bibfiles", None)

@@ -12,18 +12,7 @@ import nbformat
 
 from ..claims import scoreboard
 from ..errors import UserError
-from ..files import write_whole
-from ..inputs import (
-    METADATA_KEY,
-    PROSE_ONLY,
-    chapters,
-    executed_path,
-    input_digests,
-    is_stale,
-    listed_pages,
-    read_source,
-    write_copy,
-)
+from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, read_source, write_copy
 from ..numbers import number
 from ..project import check_profile, find_root
 from . import pages
@@ -53,7 +42,6 @@ def build(
     else:
         say("building the pages")
         _jupyter_book(root, profile)
-        write_whole(root / pages.HTML / "index.html", _FIRST_PAGE.format(target=f"{listed_pages(root)[0]}.html"))
         if found := pages.problems(root / pages.HTML):
             hint = "Mend the source of that page; pages load nothing from outside and lead nowhere in vain."
             for problem in found:
@@ -114,14 +102,6 @@ def _jupyter_book(root: Path, profile: str) -> None:
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )
-
-
-#: The page that leads to the first one. Jupyter Book's own is one line without language, title, link and icon.
-_FIRST_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>To the book</title><link rel="icon" href="_static/favicon.svg">
-<meta http-equiv="Refresh" content="0; url={target}"></head>
-<body><main><h1>The book</h1><p><a href="{target}">Begin reading</a></p></main></body></html>
-"""
 
 
 def say(line: str) -> None:

@@ -60,11 +60,11 @@ def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
             data, about = output.get("data", {}), output.get("metadata", {})
             if FIGURE in data:
                 name = hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()
-                found[name] = data[FIGURE] | {"alt": alt}
+                found[name] = data[FIGURE] | {"alt": alt, "png": "".join(data["image/png"])}
             if SLIDERS in about:
                 found[data[VIEW]["model_id"]] = about[SLIDERS]
             if MODEL in about:
-                found[about[MODEL]["name"]] = about[MODEL]
+                found[about[MODEL]["name"]] = about[MODEL] | {"html": "".join(data["text/html"])}
     return found
 
 
@@ -289,31 +289,18 @@ def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
     kind, name, chapter = match.groups()
     path = executed_path(chapter, profile, root)
     notebook = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"cells": []}
-    found = _shown(notebook, kind)
+    form = {"model": "html", "picture": "png"}[kind]
+    found = {about.get("alt") or about["name"]: about for about in kept(notebook).values() if form in about}
     shown = [key for key in found if key == name or (kind == "picture" and key.startswith(name))]
     if len(shown) != 1:
         raise UserError(
             f"the executed chapter {chapter} shows {len(shown) or 'no'} {kind}s {name!r}",
             f"Run `iclbook run {chapter}`, or choose one of: {', '.join(sorted(found)) or '(none)'}.",
         )
-    content = found[shown[0]]
+    content = found[shown[0]][form]
     if kind == "picture":
-        png = base64.b64decode(content)
+        png = base64.b64decode(found[shown[0]].get("narrow") or content)
         file = f"{chapter}-{hashlib.sha256(png).hexdigest()[:12]}.png"
         address = write_beside(root / HTML, page, file, png)
         content = f'<img class="iclbook-picture" src="{address}" alt="{html.escape(shown[0])}" loading="lazy">'
     return f"```{{raw}} html\n{content}\n```"
-
-
-def _shown(notebook: Mapping[str, Any], kind: str) -> dict[str, str]:
-    """The models of an executed chapter, name -> HTML; or its pictures, description -> PNG in base64, the one for phones where there is one."""
-    found = {}
-    for cell in notebook["cells"]:
-        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt")
-        for output in cell.get("outputs", []):
-            data, about = output.get("data", {}), output.get("metadata", {})
-            if kind == "model" and MODEL in about:
-                found[about[MODEL]["name"]] = "".join(data["text/html"])
-            elif kind == "picture" and alt and "image/png" in data:
-                found[alt] = data.get(FIGURE, {}).get("narrow") or "".join(data["image/png"])
-    return found

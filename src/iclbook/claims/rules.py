@@ -18,6 +18,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..numbers import number
@@ -210,13 +211,11 @@ def _items(value: Value) -> list:
 
 
 def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[float, ...]]:
-    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element."""
+    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element. Lists of other lengths are a
+    ValueError."""
     columns = [_items(column) for column in (value, *operands)]
-    length = max(least, *(len(column) for column in columns))
-    for column in columns:
-        if len(column) not in (1, length):
-            raise TypeError(f"lists of {len(column)} and {length} numbers cannot be compared")
-        for item in column:
-            if isinstance(item, bool) or not isinstance(item, int | float):
-                raise TypeError(f"a number is needed, not {item!r}")
-    return [tuple(column[i if len(column) > 1 else 0] for column in columns) for i in range(length)]
+    for item in chain.from_iterable(columns):
+        if isinstance(item, bool) or not isinstance(item, int | float):
+            raise TypeError(f"a number is needed, not {item!r}")
+    length = max(least, *map(len, columns))
+    return list(zip(*(column * length if len(column) == 1 else column for column in columns), strict=True))
