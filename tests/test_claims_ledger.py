@@ -2,10 +2,9 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from claims_kit import LEDGER, make_root
 
-from iclbook.claims import all_ledgers, load_ledger, read_ledger, yaml_lines
+from iclbook.claims import all_ledgers, load_ledger, read_ledger
 from iclbook.errors import UserError
 
 REPOSITORY = Path(__file__).parents[1]
@@ -38,7 +37,7 @@ MALFORMED = {
     "id without item": (changed("id: demo/exact", "id: demo"), "id: demo\n    where: Theorem", "does not belong here"),
     "parts no list": (changed("    parts:\n      - name: gap", "    parts:\n        name: gap"), "parts:\n        name", "valid tuple"),
     "claims no list": (LEDGER.split("claims:")[0] + "claims: 3\n", "claims:", "valid tuple"),
-    "claim no mapping": (LEDGER + "  - demo/text\n", "- demo/text", "a dictionary"),
+    "claim no mapping": (LEDGER + "  - demo/text\n", "claims:", "a dictionary"),
     "unknown decides": (changed("decides: smoke", "decides: large"), "decides:", "decides is 'large'"),
     "unknown fails_as": (changed("decides: smoke", "fails_as: wrong"), "fails_as:", "fails_as is 'wrong'"),
     "typed tolerance": (changed("number of seeds}", "number of seeds, tolerance: exact}"), "seeds: {says", "tolerance is 'exact'"),
@@ -65,10 +64,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-@pytest.mark.parametrize("loader", [yaml.BaseLoader, yaml_lines._LOADER])
-def test_a_malformed_ledger_names_file_line_and_mend(name, loader, tmp_path, monkeypatch):
-    """Also where PyYAML came without libyaml."""
-    monkeypatch.setattr(yaml_lines, "_LOADER", loader)
+def test_a_malformed_ledger_names_file_line_and_mend(name, tmp_path):
     text, needle, words = MALFORMED[name]
     path = tmp_path / "demo" / "claims.yaml"
     path.parent.mkdir(exist_ok=True)

@@ -17,7 +17,6 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -32,7 +31,7 @@ from .. import formulas
 from ..errors import UserError
 from ..project import find_root, ledger_paths, shown
 from .rules import Rule, Term, parse_rule, with_printed
-from .yaml_lines import at_line, by_reading, compose, construct, entries, line_of, members
+from .yaml_lines import at_line, line_of, read_yaml
 
 # -- what a field may hold ----------------------------------------------------------------------------------------------
 
@@ -302,25 +301,14 @@ def read_ledger(path: Path) -> Ledger:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, content: bytes) -> Ledger:
-    top = compose(path)
-    fields = [
-        field
-        for name, claims in members(top)
-        if name.value == "claims"
-        for claim in entries(claims)
-        for field in members(claim)
-    ]
-    for name, parts in fields:
-        if name.value == "parts" and isinstance(parts, yaml.SequenceNode):
-            parts.value = [one for part in parts.value for one in by_reading(part)]
-    body = construct(top, path)
+    body = read_yaml(path)
     try:
         ledger = replace(_LEDGER.validate_python(body, context=body), path=path)
     except ValidationError as problem:
         where, what, hint = _explained(problem)
-        raise at_line(path, line_of(top, where), what, hint) from None
+        raise at_line(path, line_of(body, where), what, hint) from None
     for where, what, hint in _slips(ledger):
-        raise at_line(path, line_of(top, where), what, hint)
+        raise at_line(path, line_of(body, where), what, hint)
     return ledger
 
 
