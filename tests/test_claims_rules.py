@@ -1,6 +1,6 @@
 import pytest
 
-from iclbook.claims import parse_rule
+from iclbook.claims.rules import parse_rule
 
 
 @pytest.mark.parametrize(

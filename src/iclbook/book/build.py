@@ -10,7 +10,8 @@ from pathlib import Path
 
 import nbformat
 
-from ..claims import scoreboard
+from ..claims import render
+from ..claims.scoreboard import boards
 from ..errors import UserError
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, read_source, write_copy
 from ..numbers import number
@@ -49,7 +50,7 @@ def build(
             raise UserError(f"the book was not built: its pages have {len(found)} such errors (see above)", hint)
         pages.seal(root, profile)
     say(f"\nThe book is at {os.path.relpath(root / pages.HTML / 'index.html')}")
-    say(scoreboard.counts_line(profile, root))
+    say(render.counts_line(row for board in boards(profile, root) for row in board.rows))
 
 
 def _to_run(profile: str, root: Path) -> list[str]:

@@ -32,7 +32,7 @@ from ..errors import UserError
 from ..files import write_whole
 from ..inputs import executed_path
 from ..numbers import duration, number
-from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW, cell_outputs
+from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW
 from .pages import HTML
 
 logger = logging.getLogger(__name__)
@@ -42,13 +42,6 @@ FILES = "_figures"
 _IMAGE = re.compile(r'<img alt="([^"]*)" width="(\d+)" height="(\d+)"[^>]*base64,([^"]+)">')
 #: By what name the HTML of a page shows a slider's widget or a model.
 _NAME = re.compile(rf'<script type="{re.escape(VIEW)}">.*?"model_id": "(\w+)"|data-model=["\'](\w+)', re.DOTALL)
-
-
-def without(notebook: Any) -> Any:
-    """An executed copy as MyST-NB may read it: it warns of outputs that it does not know. Changed in place."""
-    for output in cell_outputs(notebook):
-        output.get("data", {}).pop(FIGURE, None)
-    return notebook
 
 
 def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -277,11 +270,8 @@ MARKER = re.compile(r"^<!-- (model|picture) (.+) of (\w+) -->$", re.MULTILINE)
 
 
 def filled(text: str, page: str, profile: str, root: Path) -> str:
-    """The Markdown of a page with every marker replaced; pictures are put beside the pages.
-
-    Raises:
-        UserError: the chapter was never run, or shows no such model or picture, or several.
-    """
+    """The Markdown of a page with every marker replaced; pictures are put beside the pages. A chapter that was never run, or shows no such model or picture,
+    or several, is a UserError."""
     return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root), text)
 
 

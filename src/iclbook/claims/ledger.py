@@ -17,15 +17,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    PlainValidator,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstraints, TypeAdapter, ValidationError
 
 from .. import formulas
 from ..errors import UserError
@@ -41,27 +33,10 @@ def _formulas(text: str) -> str:
     return text
 
 
-def _format(text: str) -> str:
-    format(0.5, text)
-    return text
-
-
 def _numbers(value: Any) -> float | list[float]:
     if isinstance(value, list):
         return [_numbers(item) for item in value]
     return int(value) if str(value).isdigit() else float(str(value))
-
-
-def _rule(text: Any, info: ValidationInfo) -> Rule:
-    return parse_rule(with_printed(str(text), info.context))
-
-
-def _term(text: Any, info: ValidationInfo) -> Term:
-    return Term.parse(with_printed(str(text), info.context))
-
-
-def _error(key: str) -> str:
-    return "" if key == "none" else key
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -69,7 +44,6 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Words = Annotated[Text, AfterValidator(_formulas)]
 #: A colon would end the key in ``{glue:text}``.
 Key = Annotated[Text, StringConstraints(pattern=r"^[A-Za-z0-9._+/-]+$")]
-Format = Annotated[Text, AfterValidator(_format)]
 #: Numbers that a paper prints, one or a list, by name.
 Printed = Mapping[str, Annotated[Any, AfterValidator(_numbers)]]
 
@@ -99,12 +73,14 @@ class Part:
 
     name: Words
     key: Key
-    rule: Annotated[Rule, PlainValidator(_rule)]
+    rule: Annotated[Rule, PlainValidator(lambda text, info: parse_rule(with_printed(str(text), info.context)))]
     because: Words
     reading: Words | None = None
-    error: Annotated[Key, AfterValidator(_error)] | None = None
-    refuses: Annotated[Term, PlainValidator(_term)] | None = None
-    format: Format | None = None
+    error: Annotated[Key, AfterValidator(lambda key: "" if key == "none" else key)] | None = None
+    refuses: (
+        Annotated[Term, PlainValidator(lambda text, info: Term.parse(with_printed(str(text), info.context)))] | None
+    ) = None
+    format: Text | None = None
     late: bool = False
     printed: bool = False
 
@@ -189,7 +165,7 @@ class Measured:
 
     says: Text
     tolerance: Literal["none"] | None = None
-    format: Format | None = None
+    format: Text | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,14 +318,9 @@ def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
         if claim.id in ids:
             yield (*at, "id"), f"claim {claim.id!r} is listed twice", "Give each claim its own id."
         ids.add(claim.id)
-        if claim.is_question and not claim.says.endswith("?"):
-            hint = "Write a question that is answered yes where its parts hold."
-            yield (*at, "says"), f"{claim.id} asks nothing", hint
         for number, part in enumerate(claim.parts):
             if part.full_name in [other.full_name for other in claim.parts[:number]]:
                 yield (*at, "parts", number, "name"), f"{claim.id} has two parts named {part.name!r}", "Rename one."
-            if part.format and part.format != ledger.formats[part.key]:
-                yield (*at, "parts", number, "format"), f"{part.key!r} has two formats", "Give it one, at one place."
     for key in sorted(ledger.uncompared & ledger.decisive):
         hint = "Delete the tolerance: what decides is always compared."
         yield ("values", key, "tolerance"), f"{key!r} decides a claim and is not compared", hint
