@@ -22,7 +22,8 @@ from . import pages
 def build(
     profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True, jobs: int | None = None
 ) -> None:
-    """Bring the book up to date and say where it is.
+    """Bring the book up to date and say where it is. A chapter that did not run to its end, a warning of Jupyter Book, and a page that leads nowhere or loads
+    from outside are a UserError.
 
     Args:
         profile: which executed copies the book shows.
@@ -30,9 +31,6 @@ def build(
         root: the book's folder; default: found from the working directory.
         run: run missing and stale chapters first; otherwise they make the build fail.
         jobs: chapters to run at once; default: one for each core.
-
-    Raises:
-        UserError: a chapter did not run to its end; Jupyter Book reported an error or a warning; a page leads nowhere or loads from outside.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
