@@ -17,16 +17,13 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book pdf test test-full size mutants check bench gpu lab lint clean setup pins browser proofs
+.PHONY: help book test test-full size mutants check bench gpu lab lint clean setup pins browser proofs
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
-
-pdf: $(STAMP) browser book  ## print the whole book into _build/pdf/book.pdf
-	@$(BIN)/python -m iclbook.book.pdf
 
 # One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10

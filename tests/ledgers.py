@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from iclbook.claims import Ledger, Record, Verdict, load_ledger, verdict
+from iclbook.claims import Ledger, Record, Verdict, load_ledger
+from iclbook.claims.verdicts import verdict
 from iclbook.statistics import Estimate
 
 ROOT = Path(__file__).resolve().parents[1]

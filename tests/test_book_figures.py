@@ -77,7 +77,6 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
         "origin": None,
         "start": [1],
         "frames": {"1": "sha"},
-        "sliders": [{"label": "heads", "labels": ["one", "two"]}],
     }
     kept, frames = {"a": PICTURE, "abc": about, "b": PICTURE}, {"sha": (b"PNG", "two waves", 700, 300)}
     last = (cell(picture("b")), text(nodes.emphasis("", "Last.")))
@@ -91,7 +90,6 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
     assert "Numbers of all frames</a> (CSV" in below
     assert 'href="../_figures/waves-figure-2.csv"' in below
     assert 'alt="two waves" src="../_figures/waves-abc.png"' in figure.astext()
-    assert 'data-start="heads: two"' in figure.astext()
     assert unknown.parent["classes"] == ["cell_output"], "a widget that is no slider of ours stays as it is"
 
 
@@ -113,4 +111,5 @@ def test_an_executed_copy_keeps_figures_by_the_names_that_pages_have_for_them():
         {"data": {VIEW: {"model_id": "abc"}}, "metadata": {SLIDERS: {"title": "Waves"}}},
         {"data": {"text/html": "x"}, "metadata": {MODEL: {"name": "race"}}},
     ]
-    assert figures.kept({"cells": [{"outputs": outputs}]}) == {"abc": {"title": "Waves"}, "race": {"name": "race"}}
+    race = {"name": "race", "html": "x"}
+    assert figures.kept({"cells": [{"outputs": outputs}]}) == {"abc": {"title": "Waves"}, "race": race}

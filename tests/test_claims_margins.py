@@ -8,8 +8,9 @@ import pytest
 from claims_kit import LEDGER, make_root, records_of
 
 from iclbook import reference_values
-from iclbook.claims import Part, parse_rule, verdict
-from iclbook.claims.verdicts import TOO_CLOSE, margin
+from iclbook.claims.ledger import Part
+from iclbook.claims.rules import parse_rule
+from iclbook.claims.verdicts import TOO_CLOSE, margin, verdict
 from iclbook.errors import UserError
 from iclbook.reference_values import ROUNDING, Yardstick, yardstick
 

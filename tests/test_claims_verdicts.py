@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 from claims_kit import records_of
 
-from iclbook.claims import verdict
+from iclbook.claims.verdicts import verdict
 from iclbook.errors import UserError
 from iclbook.reference_values import Yardstick
 

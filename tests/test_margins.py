@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from claims_kit import make_root
 
-from iclbook.claims import Record, all_ledgers, judge, load_ledger, verdict, verdicts
-from iclbook.claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE
+from iclbook.claims import Record, all_ledgers, judge, load_ledger, verdicts
+from iclbook.claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE, verdict
 from iclbook.project import PROFILES, at_least
 from iclbook.reference_values import Reference, read_reference, reference_path, tolerance
 

@@ -1,11 +1,8 @@
 """Verdicts and values quoted on pages: linked badges, and a build that warns when prose outlives its verdict."""
 
-from types import SimpleNamespace
-
 import pytest
 from claims_kit import make_root, write_notebook
 
-from iclbook.book import sphinx_ext
 from iclbook.book.scoreboard_page import filled
 from iclbook.errors import UserError
 
@@ -40,13 +37,3 @@ def test_a_value_is_what_the_chapter_recorded(root):
 def test_what_cannot_be_quoted_is_one_line(root, marker, says):
     with pytest.raises(UserError, match=says):
         filled(marker, "book/found", "paper", root)
-
-
-@pytest.mark.parametrize("problem", [RuntimeError, UserError("x", "y")])
-def test_what_is_wrong_with_a_ledger_is_said_by_the_page_that_needs_it(problem, minibook, monkeypatch):
-    def boards(profile, root):
-        raise problem
-
-    monkeypatch.setattr(sphinx_ext, "boards", boards)
-    app = SimpleNamespace(srcdir=minibook, config=SimpleNamespace(iclbook_profile="smoke"))
-    sphinx_ext.remember(app, None, [])

@@ -6,8 +6,8 @@ import torch
 from claims_kit import make_root, records_of
 
 from iclbook import draw, random, replication
-from iclbook.claims import load_ledger, verdict
-from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE
+from iclbook.claims import load_ledger
+from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE, verdict
 from iclbook.errors import UserError
 from iclbook.reference_values import Reference, load_reference, reference_path, write_reference, yardstick
 

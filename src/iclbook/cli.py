@@ -268,7 +268,7 @@ def claims(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=1))
     elif options.key is None:
         for board in boards:
-            unread = "" if board.executed else f" (not run at profile {options.profile})"
+            unread = "" if board.records else f" (not run at profile {options.profile})"
             print(f"{board.ledger.paper:<12} {render.counts_line(board.rows)}{unread}")
         print(f"{'all':<12} {render.counts_line(rows)}")
     elif item:

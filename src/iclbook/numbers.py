@@ -10,7 +10,7 @@ import math
 import re
 
 MINUS = "\u2212"
-_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+_SUPERSCRIPTS = str.maketrans("-0123456789T", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹ᵀ")
 #: Names of the powers of ten of a thousandfold million, and so on; beyond them powers.
 _WORDS = {6: "million", 9: "billion"}
 _PLAIN = re.compile(r"(?P<sign>[+-]?)(?P<whole>\d+)(?P<rest>(?:\.\d+)?%?)")
@@ -63,6 +63,11 @@ def duration(seconds: float) -> str:
     return f"{number(seconds, 2)} s"
 
 
+def raised(power: str) -> str:
+    """A whole number, or the T of a transpose, as an exponent."""
+    return power.translate(_SUPERSCRIPTS)
+
+
 def tidied(text: str) -> str:
     """A text in which ``format`` wrote the numbers, such as a table's cell, with each of them as :func:`number` would have written it; four digits may be a year, and stay."""
     text = _IN_TEXT.sub(lambda match: match[0] if _YEAR.fullmatch(match[0]) else _dressed(match[0]), text)
@@ -78,7 +83,7 @@ def _trimmed(text: str, exact: bool = False) -> str:
 def _dressed(text: str) -> str:
     """What ``format`` wrote, with a true minus, thousands apart and powers of ten in place of e-notation."""
     if found := _POWER.fullmatch(text):
-        power = f"10{str(int(found['power'])).translate(_SUPERSCRIPTS)}"
+        power = f"10{raised(str(int(found['power'])))}"
         mantissa = found["mantissa"]
         return _sign(found["sign"]) + (power if mantissa == "1" else f"{mantissa} \u00d7 {power}")
     if found := _PLAIN.fullmatch(text):

@@ -11,8 +11,6 @@ import nbformat
 import yaml
 from nbclient import NotebookClient
 
-from iclbook.book import figures
-
 ROOT = Path(__file__).resolve().parents[2]
 
 SET_UP = """
@@ -96,7 +94,7 @@ def _notebook(path: Path) -> None:
     environment = {**os.environ, "ICLBOOK_HEADLESS": "1", "ICLBOOK_ROOT": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     NotebookClient(notebook, kernel_name="python3", timeout=120).execute(env=environment)
-    nbformat.write(figures.without(notebook), path)  # the real book's extension does so
+    nbformat.write(notebook, path)
 
 
 def _config() -> dict:
@@ -108,7 +106,7 @@ def _config() -> dict:
     for option in [name for name in sphinx if name.startswith("bibtex_")]:
         del sphinx[option]
     sphinx.pop("nb_custom_formats", None)
-    for option in ("html_static_path", "templates_path"):
+    for option in ("html_static_path", "templates_path", "html_extra_path"):
         sphinx[option] = [str(ROOT / path) for path in sphinx[option]]
     config["html"]["favicon"] = str(ROOT / config["html"]["favicon"])
     config.pop("bibtex_bibfiles", None)

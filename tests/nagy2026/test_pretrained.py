@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.claims import load_ledger, verdict
+from iclbook.claims import load_ledger
 from iclbook.claims.records import Record
+from iclbook.claims.verdicts import verdict
 from iclbook.errors import UserError
 from iclbook.papers.nagy2026 import pretrained
 from iclbook.papers.nagy2026.probe_command import Sizes, probe_folder

@@ -37,19 +37,18 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
     """On ``html-page-context``: the page's first paragraph is its description; the preview that a message shows is its first picture, where the book has an address."""
     if doctree is None:
         return
-    title = app.env.titles[pagename].astext()
-    about = {"og:title": title, "og:type": "article", "og:site_name": app.config.html_title or title}
-    tags = []
-    if text := first_paragraph(doctree):
-        about["og:description"] = text
-        tags.append(f'<meta name="description" content="{escape(text)}">')
+    title, text = app.env.titles[pagename].astext(), first_paragraph(doctree)
+    about = {"description": text, "og:title": title, "og:type": "article", "og:description": text}
+    about["og:site_name"] = app.config.html_title or title
     if base := app.config.html_baseurl.rstrip("/"):
         about["og:url"] = f"{base}/{pagename}.html"
         if picture := next(doctree.findall(nodes.image), None):  # its address is that from the page by now
             about["og:image"] = f"{base}/{normpath(join(dirname(pagename), picture['uri']))}"
-            tags.append('<meta name="twitter:card" content="summary_large_image">')
-    tags += [f'<meta property="{name}" content="{escape(value)}">' for name, value in about.items()]
-    context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
+            about["twitter:card"] = "summary_large_image"
+    for name, value in about.items():
+        if value:
+            kind = "property" if name.startswith("og:") else "name"
+            context["metatags"] = f'{context.get("metatags", "")}\n<meta {kind}="{name}" content="{escape(value)}">'
 
 
 def first_paragraph(document: nodes.document) -> str:

@@ -10,20 +10,10 @@ from pathlib import Path
 
 import nbformat
 
-from ..claims import scoreboard
+from ..claims import render
+from ..claims.scoreboard import boards
 from ..errors import UserError
-from ..files import write_whole
-from ..inputs import (
-    METADATA_KEY,
-    PROSE_ONLY,
-    chapters,
-    executed_path,
-    input_digests,
-    is_stale,
-    listed_pages,
-    read_source,
-    write_copy,
-)
+from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, read_source, write_copy
 from ..numbers import number
 from ..project import check_profile, find_root
 from . import pages
@@ -32,7 +22,8 @@ from . import pages
 def build(
     profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True, jobs: int | None = None
 ) -> None:
-    """Bring the book up to date and say where it is.
+    """Bring the book up to date and say where it is. A chapter that did not run to its end, a warning of Jupyter Book, and a page that leads nowhere or loads
+    from outside are a UserError.
 
     Args:
         profile: which executed copies the book shows.
@@ -40,9 +31,6 @@ def build(
         root: the book's folder; default: found from the working directory.
         run: run missing and stale chapters first; otherwise they make the build fail.
         jobs: chapters to run at once; default: one for each core.
-
-    Raises:
-        UserError: a chapter did not run to its end; Jupyter Book reported an error or a warning; a page leads nowhere or loads from outside.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
@@ -53,7 +41,6 @@ def build(
     else:
         say("building the pages")
         _jupyter_book(root, profile)
-        write_whole(root / pages.HTML / "index.html", _FIRST_PAGE.format(target=f"{listed_pages(root)[0]}.html"))
         if found := pages.problems(root / pages.HTML):
             hint = "Mend the source of that page; pages load nothing from outside and lead nowhere in vain."
             for problem in found:
@@ -61,7 +48,7 @@ def build(
             raise UserError(f"the book was not built: its pages have {len(found)} such errors (see above)", hint)
         pages.seal(root, profile)
     say(f"\nThe book is at {os.path.relpath(root / pages.HTML / 'index.html')}")
-    say(scoreboard.counts_line(profile, root))
+    say(render.counts_line(row for board in boards(profile, root) for row in board.rows))
 
 
 def _to_run(profile: str, root: Path) -> list[str]:
@@ -114,14 +101,6 @@ def _jupyter_book(root: Path, profile: str) -> None:
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )
-
-
-#: The page that leads to the first one. Jupyter Book's own is one line without language, title, link and icon.
-_FIRST_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>To the book</title><link rel="icon" href="_static/favicon.svg">
-<meta http-equiv="Refresh" content="0; url={target}"></head>
-<body><main><h1>The book</h1><p><a href="{target}">Begin reading</a></p></main></body></html>
-"""
 
 
 def say(line: str) -> None:

@@ -32,7 +32,7 @@ from ..errors import UserError
 from ..files import write_whole
 from ..inputs import executed_path
 from ..numbers import duration, number
-from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW, cell_outputs
+from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW
 from .pages import HTML
 
 logger = logging.getLogger(__name__)
@@ -44,13 +44,6 @@ _IMAGE = re.compile(r'<img alt="([^"]*)" width="(\d+)" height="(\d+)"[^>]*base64
 _NAME = re.compile(rf'<script type="{re.escape(VIEW)}">.*?"model_id": "(\w+)"|data-model=["\'](\w+)', re.DOTALL)
 
 
-def without(notebook: Any) -> Any:
-    """An executed copy as MyST-NB may read it: it warns of outputs that it does not know. Changed in place."""
-    for output in cell_outputs(notebook):
-        output.get("data", {}).pop(FIGURE, None)
-    return notebook
-
-
 def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """What an executed copy stores of each figure, by a picture's sha256 (MyST-NB's name of its file), a slider's widget or a model's name."""
     found = {}
@@ -60,11 +53,11 @@ def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
             data, about = output.get("data", {}), output.get("metadata", {})
             if FIGURE in data:
                 name = hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest()
-                found[name] = data[FIGURE] | {"alt": alt}
+                found[name] = data[FIGURE] | {"alt": alt, "png": "".join(data["image/png"])}
             if SLIDERS in about:
                 found[data[VIEW]["model_id"]] = about[SLIDERS]
             if MODEL in about:
-                found[about[MODEL]["name"]] = about[MODEL]
+                found[about[MODEL]["name"]] = about[MODEL] | {"html": "".join(data["text/html"])}
     return found
 
 
@@ -114,16 +107,14 @@ class NumberedFigures(SphinxPostTransform):
             figure["classes"].append("iclbook-wide")
 
     def _wrap_slider(self, slider: nodes.raw, number: int) -> None:
-        """The same of a slider, over the frame at which it starts, which stands until the slider is loaded; words for print say where that is."""
+        """The same of a slider, over the frame at which it starts, which stands until the slider is loaded."""
         name, about = _name(slider), self._kept[_name(slider)]
         figure = _figure(number, "iclbook-slider-figure")
         slider.replace_self(figure)
-        start = about["start"]
-        png, alt, width, height = self._frames[about["frames"][",".join(map(str, start))]]
-        words = [f"{knob['label']}: {knob['labels'][i]}" for knob, i in zip(about["sliders"], start, strict=True)]
+        png, alt, width, height = self._frames[about["frames"][",".join(map(str, about["start"]))]]
         still = (
-            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{self._write(f"-{name[:12]}.png", png)}" width="{width}" height="{height}" '
-            f'loading="lazy" decoding="async" data-title="{html.escape(about["title"])}" data-start="{html.escape("; ".join(words))}">'
+            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{self._write(f"-{name[:12]}.png", png)}" '
+            f'width="{width}" height="{height}" loading="lazy" decoding="async">'
         )
         # in one element, as a caption must be a figure's second child
         figure += nodes.container("", slider, nodes.raw("", still, format="html"))
@@ -279,11 +270,8 @@ MARKER = re.compile(r"^<!-- (model|picture) (.+) of (\w+) -->$", re.MULTILINE)
 
 
 def filled(text: str, page: str, profile: str, root: Path) -> str:
-    """The Markdown of a page with every marker replaced; pictures are put beside the pages.
-
-    Raises:
-        UserError: the chapter was never run, or shows no such model or picture, or several.
-    """
+    """The Markdown of a page with every marker replaced; pictures are put beside the pages. A chapter that was never run, or shows no such model or picture,
+    or several, is a UserError."""
     return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root), text)
 
 
@@ -291,31 +279,18 @@ def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
     kind, name, chapter = match.groups()
     path = executed_path(chapter, profile, root)
     notebook = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"cells": []}
-    found = _shown(notebook, kind)
+    form = {"model": "html", "picture": "png"}[kind]
+    found = {about.get("alt") or about["name"]: about for about in kept(notebook).values() if form in about}
     shown = [key for key in found if key == name or (kind == "picture" and key.startswith(name))]
     if len(shown) != 1:
         raise UserError(
             f"the executed chapter {chapter} shows {len(shown) or 'no'} {kind}s {name!r}",
             f"Run `iclbook run {chapter}`, or choose one of: {', '.join(sorted(found)) or '(none)'}.",
         )
-    content = found[shown[0]]
+    content = found[shown[0]][form]
     if kind == "picture":
-        png = base64.b64decode(content)
+        png = base64.b64decode(found[shown[0]].get("narrow") or content)
         file = f"{chapter}-{hashlib.sha256(png).hexdigest()[:12]}.png"
         address = write_beside(root / HTML, page, file, png)
         content = f'<img class="iclbook-picture" src="{address}" alt="{html.escape(shown[0])}" loading="lazy">'
     return f"```{{raw}} html\n{content}\n```"
-
-
-def _shown(notebook: Mapping[str, Any], kind: str) -> dict[str, str]:
-    """The models of an executed chapter, name -> HTML; or its pictures, description -> PNG in base64, the one for phones where there is one."""
-    found = {}
-    for cell in notebook["cells"]:
-        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt")
-        for output in cell.get("outputs", []):
-            data, about = output.get("data", {}), output.get("metadata", {})
-            if kind == "model" and MODEL in about:
-                found[about[MODEL]["name"]] = "".join(data["text/html"])
-            elif kind == "picture" and alt and "image/png" in data:
-                found[alt] = data.get(FIGURE, {}).get("narrow") or "".join(data["image/png"])
-    return found

@@ -22,19 +22,9 @@ FILES = {
 
 
 def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
-    """Write the skeleton of a paper and enter it in the contents, the bibliography and the introduction.
+    """Write the skeleton of a paper and enter it in the contents, the bibliography and the introduction; returns the files that were written or changed.
 
-    Args:
-        key: the paper's short name.
-        title: of the chapter.
-        chapter: name of the notebook; made from the title if empty.
-        root: the book's root folder.
-
-    Returns:
-        The files that were written or changed.
-
-    Raises:
-        UserError: a key or name that cannot be one, a paper or file that is there already.
+    The chapter's name is made from its title if it is empty. A key or name that cannot be one, and a file that is there already, are a UserError.
     """
     chapter = chapter or re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")[:40].rstrip("_")
     for what, name in (("key", key), ("chapter's name", chapter)):

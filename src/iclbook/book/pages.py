@@ -84,22 +84,16 @@ def _references(path: Path, html: Path) -> References:
 
 def _problem(tag: str, address: str, page: Path, html: Path, pages: Mapping[Path, References]) -> str:
     """What is wrong with an address; empty if nothing is."""
-    if not address and tag != "a":
-        return "has an empty address"
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return "has no valid address"
+    parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         harmless = tag == "a" or parts.scheme in ("data", "mailto", "javascript", "about")
         return "" if harmless else "loads from outside"
     target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-    if not target.resolve().is_relative_to(html):
+    if not target.is_relative_to(html):
         return "leads out of the book"
     if target.is_dir():
         target /= "index.html"
     if not target.is_file():
         return "leads to a file that is not there"
-    if tag == "a" and target in pages and parts.fragment not in ("", "top"):
-        return "" if unquote(parts.fragment) in pages[target][1] else "leads to a place that is not there"
-    return ""
+    places = pages[target][1] if tag == "a" and target in pages else (parts.fragment,)
+    return "" if unquote(parts.fragment) in ("", "top", *places) else "leads to a place that is not there"

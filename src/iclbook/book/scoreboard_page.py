@@ -15,7 +15,7 @@ from pathlib import Path
 from docutils.nodes import make_id
 
 from .. import formulas
-from ..claims import Claim, render
+from ..claims import render
 from ..claims.scoreboard import Board, boards
 from ..errors import UserError
 from ..inputs import chapters
@@ -71,14 +71,9 @@ def _cells(board: Board, questions: bool) -> str:
     for claim, verdict in sorted(chosen, key=lambda row: order.index(row[1].word)):
         symbol, name, _ = render.LOOKS[verdict.word]
         says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
-        look = f'class="iclbook-cell iclbook-badge-{name}" href="{_place(board, claim)}"'
+        look = f'class="iclbook-cell iclbook-badge-{name}" href="{board.place(claim, CHAPTERS)}"'
         cells += f'<a {look} aria-label="{says}" data-says="{says}">{symbol}</a>'
     return cells
-
-
-def _place(board: Board, claim: Claim) -> str:
-    """A claim's badge in its chapter, from the scoreboard."""
-    return f"{CHAPTERS}{board.ledger.chapter_name}.html#{claim.anchor}"
 
 
 def _filters(found: list[Board]) -> str:
@@ -106,7 +101,7 @@ def _table(board: Board) -> list[str]:
         key = f'<span data-verdict="{verdict.word}" data-chapter="{board.ledger.paper}" data-kind="{kind}"></span>'
         says = formulas.markdown(claim.says, render.plain_markdown)
         where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
-        link = f'<a href="{_place(board, claim)}">{where}</a>'
+        link = f'<a href="{board.place(claim, CHAPTERS)}">{where}</a>'
         lines.append(f"| {key}{render.badge(verdict.word, verdict.label)} | {says} | {link} |")
     return lines
 
@@ -121,7 +116,7 @@ def _premises(ties: Ties) -> list[str]:
         items += f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>"
     doubted = sum(bool(ties.doubts(claim)) for claim in ties.rests)
     sentences = (
-        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {len(ties.edges)} such ties join "
+        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {sum(map(len, ties.rests.values()))} such ties join "
         f"{len({*ties.rests, *ties.carries})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
         "does not hold or is undecided, and their badges say so."
     )
@@ -138,11 +133,7 @@ MARKER = re.compile(
 
 
 def filled(text: str, page: str, profile: str, root: Path) -> str:
-    """A page's text with its quotations filled in.
-
-    Raises:
-        UserError: no such claim or value; a claim that came out otherwise than the text says.
-    """
+    """A page's text with its quotations filled in. No such claim or value, and a claim that came out otherwise than the text says, are a UserError."""
     found = {board.ledger.paper: board for board in boards(profile, root)}
     return MARKER.sub(partial(_quotation, found=found, folder="../" * page.count("/") or "./"), text)
 
@@ -167,6 +158,6 @@ def _quotation(match: re.Match, found: dict[str, Board], folder: str) -> str:
             f"{claim.id} is {verdict.label!r}, and the text was written for {match['word']!r}",
             "Read the text again and write it for what came out.",
         )
-    place = f"{folder}notebooks/{board.ledger.chapter_name}.html#{claim.anchor}"
+    place = board.place(claim, f"{folder}notebooks/")
     title = escape(formulas.plain(" ".join(f"{verdict.label}: {claim.says}".split())))
     return f'<a class="iclbook-quoted" href="{place}" title="{title}">{render.mark(verdict.word)}</a>'

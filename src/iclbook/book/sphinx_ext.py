@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import jupytext
@@ -20,8 +19,7 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 from .. import replication
-from ..claims.scoreboard import boards
-from ..inputs import chapters, executed_path, is_stale, stale_line
+from ..inputs import executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..project import check_profile
 from ..workers import die_with
@@ -55,7 +53,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", addresses.describe_page)
     app.connect("html-page-context", figures.move_widgets, priority=900)  # after MyST-NB
     app.connect("source-read", replace_source)
-    app.connect("env-before-read-docs", remember)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -66,15 +63,6 @@ def use_all_cores(app: Sphinx, config: Config) -> None:
     app.parallel = min(usable_cores(), 4)
     for name in SILENT & set(app.extensions):
         app.extensions[name].parallel_read_safe = app.extensions[name].parallel_write_safe = True
-
-
-def remember(app: Sphinx, env: object, docnames: list[str]) -> None:
-    """On ``env-before-read-docs``: compute what many pages ask for before processes are forked that read them."""
-    root, profile = Path(app.srcdir), app.config.iclbook_profile
-    with suppress(Exception):  # the page that needs it says so
-        boards(profile, root)
-        for name in chapters(root):
-            is_stale(name, profile, root)
 
 
 def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -107,13 +95,11 @@ def executed_text(docname: str, source: str, profile: str, root: Path) -> str:
     if why := is_stale(name, profile, root):
         logger.warning("%s", stale_line(name, profile, why), location=docname)
     bare = nbformat.writes(jupytext.reads(source, fmt="py:percent"))
-    return (
-        _or_warn(docname, bare, _shown, name, profile, root) if executed_path(name, profile, root).is_file() else bare
-    )
+    return _or_warn(docname, bare, _shown, name, profile, root)
 
 
 def _shown(name: str, profile: str, root: Path) -> str:
     notebook = nbformat.read(executed_path(name, profile, root), as_version=4)
-    notebook = glance.with_folds(figures.without(notebook))
+    notebook = glance.with_folds(notebook)
     notebook = glance.with_glance(ties.with_ties(notebook, profile, root), name, profile, root)
     return nbformat.writes(glance.with_hero(notebook))

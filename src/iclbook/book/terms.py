@@ -91,13 +91,7 @@ def _first_sentence(item: nodes.definition_list_item) -> str:
 def link_first_uses(
     document: nodes.document, words: Mapping[str, Place], letters: Mapping[str, Place], address: str
 ) -> None:
-    """Link each word and each letter once, in place.
-
-    Args:
-        document: the page.
-        words, letters: what to link, and where each is explained.
-        address: of the notation page, seen from this one.
-    """
+    """Link each word and each letter once, in place, to where it is explained; ``address`` is that of the notation page, seen from this one."""
     there = {node.get("refuri", "").partition("#")[2] for node in document.findall(nodes.reference)}
     left = {word: place for word, place in words.items() if place.anchor not in there}
     signs = dict(letters)

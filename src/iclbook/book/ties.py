@@ -38,7 +38,6 @@ class Ties:
     Attributes:
         rows: claim and verdict by id.
         rests: claim -> the claims that it names as its premises, in the ledger's order.
-        edges: every (premise, what rests on it) once.
         carries: claim -> the claims that name it.
         names: how each paper is called in a line.
     """
@@ -46,12 +45,12 @@ class Ties:
     def __init__(self, found: Sequence[Board], root: Path) -> None:
         self.rows = {claim.id: (claim, verdict) for board in found for claim, verdict in board.rows}
         self.rests = {claim.id: claim.requires for claim, _ in self.rows.values() if claim.requires}
-        self.edges = [(premise, claim_id) for claim_id, named in self.rests.items() for premise in named]
         self.carries: dict[str, list[str]] = {}
-        for premise, claim_id in self.edges:
-            self.carries.setdefault(premise, []).append(claim_id)
+        for claim_id, premises in self.rests.items():
+            for premise in premises:
+                self.carries.setdefault(premise, []).append(claim_id)
         self.names = {board.ledger.paper: _name(board.ledger, root) for board in found}
-        self._pages = {board.ledger.paper: f"{board.ledger.chapter_name}.html" for board in found}
+        self._boards = {board.ledger.paper: board for board in found}
 
     def word(self, claim_id: str) -> str:
         """The word of a claim's verdict."""
@@ -73,7 +72,7 @@ class Ties:
         claim, paper = self.rows[claim_id][0], paper_of(claim_id)
         text = html(claim.where) if paper == home else f"{escape(self.names[paper])}, {html(claim.where)}"
         says = escape(" ".join(plain(claim.says).split()))
-        return f'<a href="{folder}{self._pages[paper]}#{claim.anchor}" title="{says}">{text}</a>'
+        return f'<a href="{self._boards[paper].place(claim, folder)}" title="{says}">{text}</a>'
 
 
 def paper_of(claim_id: str) -> str:

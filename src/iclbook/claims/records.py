@@ -79,28 +79,12 @@ def read_records(path: Path | str) -> dict[str, Record]:
     with reading(path, f"Run `iclbook run {path.stem}` again."):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         outputs = [output.get("data", {}) for output in cell_outputs(notebook)]
-        records = [_carried(data) for data in outputs if VALUE_MIME in data]
-    return {record.key: record for record in records}
-
-
-def _carried(data: Mapping) -> Record:
-    """The record in an output's data."""
-    body = json.loads(_joined(data[VALUE_MIME]))
-    key, value = body["key"], body["value"]
-    text = ast.literal_eval(_joined(data[TEXT_MIME]))
-    if not all(isinstance(item, str) for item in (key, text)):
-        raise TypeError("key and text are texts")
-    value = _plain(key, value)
-    for number in value if isinstance(value, list) else [value]:
-        if isinstance(number, int):
-            float(number)  # overflows where no rule could judge it
-    return Record(key, value, text)
-
-
-def _joined(text: str | list[str] | Mapping) -> str:
-    if isinstance(text, Mapping):
-        return json.dumps(text)
-    return text if isinstance(text, str) else "".join(text)
+        found = {}
+        for data in (data for data in outputs if VALUE_MIME in data):
+            body, text = json.loads("".join(data[VALUE_MIME])), ast.literal_eval("".join(data[TEXT_MIME]))
+            key = "".join(body["key"])  # a text, or it is damaged
+            found[key] = Record(key, _plain(key, body["value"]), "".join(text))
+    return found
 
 
 def _plain(key: str, value: Any) -> Value:
@@ -114,7 +98,7 @@ def _plain(key: str, value: Any) -> Value:
     if not 1 <= len(items) <= LONGEST_LIST or not all(isinstance(item, bool | int | float) for item in items):
         hint = f"Record a number, truth value, text or flat list of 1 to {LONGEST_LIST} numbers."
         raise UserError(f"{key}: cannot record {reprlib.repr(value)}", hint)
-    if wrong := [item for item in items if isinstance(item, float) and not math.isfinite(item)]:
+    if wrong := [item for item in items if not math.isfinite(item)]:
         hint = "Find out where it comes from; it cannot be recorded."
         raise UserError(f"{key}: {wrong[0]} is not a finite number", hint)
     return items if several else items[0]
@@ -143,7 +127,6 @@ class Recorder:
         self.ledger: Ledger = load_ledger(paper)
         self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
         self.records: dict[str, Record] = {}
-        self._made_in: dict[str, Any] = {}
         self._shown: dict[str, str] = {}  # claim id -> the word of its badge
         self._styled = False
 
@@ -162,10 +145,9 @@ class Recorder:
         record = Record.make(key, value, self.ledger.formats.get(key))
         shell = _shell()
         # In a live session a cell may be run again; a headless run executes each cell once, so a repeat is a mistake.
-        cell = None if shell is None or _headless() else shell.execution_count
-        if key in self.records and (cell is None or self._made_in[key] == cell):
+        if key in self.records and (shell is None or _headless()):
             raise UserError(f"key {key!r} is recorded twice", "Give each recorded value its own key.")
-        self.records[key], self._made_in[key] = record, cell
+        self.records[key] = record
         if shell is not None:
             _display(*record.output())
 

@@ -18,13 +18,14 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..numbers import number
 from ..reference_values import ROUNDING, Value
 
 GRAMMAR = (
-    'Write one of: "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
+    'Write one of "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
     "where A, B and T are numbers, key:NAME or printed:NAME."
 )
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -170,11 +171,8 @@ class Rule:
         return [Distance.make(holds, width - abs(value - centre), row, (off[0], widths, off[2]))]
 
 
-def parse_rule(text: str | bool) -> Rule:
-    """Read a rule; YAML's unquoted ``true`` and ``false`` arrive as truth values and are accepted. What is not in the grammar is a ValueError."""
-    text = str(text).lower() if isinstance(text, bool) else text
-    if not isinstance(text, str):
-        raise ValueError(f"{text!r} is not a rule")
+def parse_rule(text: str) -> Rule:
+    """Read a rule; what is not in the grammar is a ValueError."""
     text = text.strip()
     if text in ("true", "false"):
         return Rule(text, "truth", text)
@@ -189,20 +187,20 @@ def parse_rule(text: str | bool) -> Rule:
             if kind == "in" and None not in (first, last) and first > last:
                 raise ValueError(f"{text!r} is an empty interval")
             return Rule(text, kind, re.match("[<>=]*", text)[0], terms, "%" in text)
-    raise ValueError(f"{text!r} is not a rule")
+    raise ValueError(f"not a rule: {GRAMMAR}")
 
 
-def with_printed(text: Any, ledger: Mapping[str, Any]) -> Any:
+def with_printed(text: str, ledger: Mapping[str, Any]) -> str:
     """A rule with the number for each ``printed:NAME`` of the ledger as it stands in its file."""
 
     def number(match: re.Match) -> str:
         named = ledger.get("printed")
         value = named.get(match[1]) if isinstance(named, dict) else None
-        if value is None or isinstance(value, list):
+        if not isinstance(value, str):
             raise ValueError(f"printed: has no single number {match[1]!r}")
-        return repr(value)
+        return f"{float(value):.12g}"
 
-    return re.sub(r"printed:([^\s,\[\]]+)", number, text) if isinstance(text, str) else text
+    return re.sub(r"printed:([^\s,\[\]]+)", number, text)
 
 
 def _items(value: Value) -> list:
@@ -213,13 +211,11 @@ def _items(value: Value) -> list:
 
 
 def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[float, ...]]:
-    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element."""
+    """Line up the value with the operands, element by element, ``least`` rows or more; single numbers meet every element. Lists of other lengths are a
+    ValueError."""
     columns = [_items(column) for column in (value, *operands)]
-    length = max(least, *(len(column) for column in columns))
-    for column in columns:
-        if len(column) not in (1, length):
-            raise TypeError(f"lists of {len(column)} and {length} numbers cannot be compared")
-        for item in column:
-            if isinstance(item, bool) or not isinstance(item, int | float):
-                raise TypeError(f"a number is needed, not {item!r}")
-    return [tuple(column[i if len(column) > 1 else 0] for column in columns) for i in range(length)]
+    for item in chain.from_iterable(columns):
+        if isinstance(item, bool) or not isinstance(item, int | float):
+            raise TypeError(f"a number is needed, not {item!r}")
+    length = max(least, *map(len, columns))
+    return list(zip(*(column * length if len(column) == 1 else column for column in columns), strict=True))

@@ -11,24 +11,22 @@ from ..draw import outputs
 from ..project import check_profile, find_root
 from ..reference_values import load_reference, reference_path
 from . import render
-from .ledger import Ledger, all_ledgers
+from .ledger import Claim, Ledger, all_ledgers
 from .records import Record, read_records
 from .verdicts import judge
 
 
 @dataclass(frozen=True)
 class Board:
-    """One paper's claims with their verdicts.
-
-    Attributes:
-        executed: whether there was an executed copy of the chapter to read; without one nothing is tested yet.
-        records: what the chapter recorded, by key.
-    """
+    """One paper's claims with their verdicts, and what its chapter recorded, by key: nothing where there is no executed copy to read."""
 
     ledger: Ledger
     rows: tuple[render.Row, ...]
-    executed: bool
     records: Mapping[str, Record]
+
+    def place(self, claim: Claim, folder: str = "") -> str:
+        """A claim's badge in its chapter; ``folder`` leads from the page to the chapters."""
+        return f"{folder}{self.ledger.chapter_name}.html#{claim.anchor}"
 
 
 def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> Board:
@@ -45,15 +43,10 @@ def board(ledger: Ledger, profile: str = "paper", root: Path | None = None) -> B
 def _board(ledger: Ledger, path: Path, profile: str, root: Path, files: tuple) -> Board:
     records = read_records(path) if path.is_file() else {}
     verdicts = judge(ledger, records, profile, load_reference(ledger.chapter_name, profile, root))
-    return Board(ledger, tuple((claim, verdicts[claim.id]) for claim in ledger.claims), path.is_file(), records)
+    return Board(ledger, tuple((claim, verdicts[claim.id]) for claim in ledger.claims), records)
 
 
 def boards(profile: str = "paper", root: Path | None = None) -> list[Board]:
     """One board for each ledger."""
     root = root or find_root()
     return [board(ledger, profile, root) for ledger in all_ledgers(root)]
-
-
-def counts_line(profile: str = "paper", root: Path | None = None) -> str:
-    """The counts over all papers in one line: ``148 claims: 30 reproduced, ...; 94 questions: 40 yes, ...``."""
-    return render.counts_line(row for board in boards(profile, root) for row in board.rows)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import UserError
 from ..numbers import number
 from ..project import at_least
@@ -270,13 +272,9 @@ def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | No
 
 def _uncertainty(rounding: Value, error: Value) -> Value:
     """``tolerance + 2 error``; either may be a list, both of one length."""
-    if not isinstance(rounding, list) and not isinstance(error, list):
-        if isinstance(error, bool | str) or error < 0:
-            raise ValueError(f"{error!r} is not a standard error")
-        return rounding + ERRORS * error
-    length = len(rounding if isinstance(rounding, list) else error)
-    columns = [side if isinstance(side, list) else [side] * length for side in (rounding, error)]
-    return [_uncertainty(*pair) for pair in zip(*columns, strict=True)]
+    if np.any(np.less(error, 0)):
+        raise ValueError(f"{error!r} is not a standard error")
+    return (np.asarray(rounding) + ERRORS * np.asarray(error)).tolist()
 
 
 def _control(part: Part, value: Value, values: Mapping[str, Value], by: Yardstick) -> tuple[str, bool]:

@@ -1,9 +1,7 @@
-"""YAML whose values know their lines, so that a mistake in a ledger is reported where it stands."""
+"""YAML whose mappings know their lines, so that a mistake in a ledger is reported where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,117 +10,48 @@ import yaml
 from ..errors import UserError, one_line
 from ..project import shown
 
-#: PyYAML's safe loader, in C where it has that.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-TEXT, NUMBERS = "tag:yaml.org,2002:str", ("tag:yaml.org,2002:float", "tag:yaml.org,2002:int")
+
+class Lined(dict):
+    """A mapping, and the line of each of its keys."""
+
+    lines: dict[str, int]
+
+
+class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
+    """Every value is a text: what it stands for, its reader knows. In C where PyYAML has that."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Lined:
+        """With lines; a key that is written twice, of which YAML would take the second, is refused."""
+        found, lines = Lined(super().construct_mapping(node, deep)), {}
+        for key, _ in node.value:
+            if key.value in lines:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is written twice", key.start_mark)
+            lines[key.value] = key.start_mark.line + 1
+        found.lines = lines
+        return found
+
+    def construct_sequence(self, node: yaml.SequenceNode, deep: bool = False) -> list:
+        """With one entry a reading where an entry has several."""
+        return [one for entry in super().construct_sequence(node, deep) for one in _by_reading(entry)]
+
+
+def _by_reading(entry: Any) -> list:
+    """A mapping with ``readings: {READING: PIECE, ...}`` as one mapping a reading, with ``reading: READING`` and PIECE for each ``{}`` in its texts."""
+    if not isinstance(entry, Lined) or not isinstance(readings := entry.get("readings"), Lined):
+        return [entry]
+    found = []
+    for reading, piece in readings.items():
+        texts = {name: text for name, text in entry.items() if name != "readings"}
+        filled = {name: t.replace("{}", str(piece)) if isinstance(t, str) else t for name, t in texts.items()}
+        found.append(Lined(filled, reading=reading))
+        found[-1].lines = entry.lines
+    return found
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file says, by the safe loader's rules."""
-    return construct(compose(path), path)
-
-
-def compose(path: Path) -> yaml.Node:
-    """The nodes of a YAML file, which know their lines."""
-    with _readable(path):
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
-        if node is None:
-            raise at_line(path, 1, "the file is empty", "Restore it.")
-        _refuse_doubles(node, path)
-    return node
-
-
-def construct(node: yaml.Node, path: Path) -> Any:
-    """The value of a node."""
-    loader = _LOADER("")
-    with _readable(path):
-        try:
-            for scalar in _scalars(node):
-                _construct_scalar(loader, scalar, path)
-            return loader.construct_document(node)
-        finally:
-            loader.dispose()
-
-
-def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
-    """Values and entries of a node that are single; no keys."""
-    for value in [value for _, value in members(node)] + entries(node):
-        if isinstance(value, yaml.ScalarNode):
-            yield value
-        yield from _scalars(value)
-
-
-def _construct_scalar(loader: Any, scalar: yaml.ScalarNode, path: Path) -> None:
-    """Have the loader keep the value of a scalar; one that it cannot construct, such as the date 2024-13-45, is refused with its line."""
+    """What a YAML file says, every value a text."""
     try:
-        loader.construct_object(scalar)
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as bad:
-        what = f"{scalar.value[:40]!r} is no value of YAML ({one_line(bad)[:200]})"
-        raise at_line(path, scalar.start_mark.line + 1, what, "Put it in quotes.") from None
-
-
-def members(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Keys and values of a mapping; none of anything else."""
-    return node.value if isinstance(node, yaml.MappingNode) else []
-
-
-def entries(node: yaml.Node) -> list[yaml.Node]:
-    """Entries of a list; none of anything else."""
-    return node.value if isinstance(node, yaml.SequenceNode) else []
-
-
-def line_of(node: yaml.Node, where: tuple[str | int, ...]) -> int:
-    """The line of a value by its place, such as ``("claims", 0, "id")``: where its key stands; as near as the place is there."""
-    line = node.start_mark.line
-    for step in where:
-        found = {key.value: (key, value) for key, value in members(node) if isinstance(key, yaml.ScalarNode)}
-        found |= {index: (item, item) for index, item in enumerate(entries(node))}
-        if step not in found:
-            break
-        key, node = found[step]
-        line = key.start_mark.line
-    return line + 1
-
-
-def at_line(path: Path, line: int, problem: str, hint: str) -> UserError:
-    """An error that names file and line."""
-    return UserError(f"{shown(path)}, line {line}: {problem}", hint)
-
-
-def by_reading(part: yaml.Node) -> list[yaml.Node]:
-    """A mapping with ``readings: {READING: PIECE, ...}`` as one mapping a reading, with ``reading: READING`` and PIECE for each ``{}`` in its texts."""
-    readings = [pair for name, value in members(part) if name.value == "readings" for pair in members(value)]
-    found = []
-    for reading, piece in readings:
-        fields = [(name, _filled(value, piece)) for name, value in part.value if name.value != "readings"]
-        named = yaml.ScalarNode(TEXT, "reading", reading.start_mark), yaml.ScalarNode(TEXT, reading.value)
-        found.append(yaml.MappingNode(part.tag, [*fields, named], part.start_mark))
-    return found or [part]
-
-
-def _filled(value: yaml.Node, piece: yaml.Node) -> yaml.Node:
-    if not isinstance(value, yaml.ScalarNode) or "{}" not in value.value:
-        return value
-    return yaml.ScalarNode(value.tag, value.value.replace("{}", str(piece.value)), value.start_mark)
-
-
-def _refuse_doubles(node: yaml.Node, path: Path) -> None:
-    """Refuse a key that is written twice, of which YAML would take the second."""
-    seen = set()
-    for key, value in members(node):
-        if isinstance(key, yaml.ScalarNode) and key.value in seen:
-            raise at_line(path, key.start_mark.line + 1, f"{key.value!r} is written twice", "Keep one of the two.")
-        seen.add(str(key.value))
-        _refuse_doubles(value, path)
-    for item in entries(node):
-        _refuse_doubles(item, path)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn what PyYAML says against a file into one line that names it."""
-    try:
-        yield
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         what = f"not valid YAML ({one_line(problem.problem or problem)[:200]})"
@@ -131,7 +60,27 @@ def _readable(path: Path) -> Iterator[None]:
     except OSError as problem:
         hint = "Check that the file is there and readable."
         raise UserError(f"{shown(path)} cannot be read: {problem.strerror}", hint) from None
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as bad:
-        # PyYAML's constructors pass on whatever Python says of "!!int x" or a number of a million digits
+    except (yaml.YAMLError, ValueError, RecursionError) as bad:
         what = f"{shown(path)} is not readable as YAML: {one_line(bad)[:200]}"
-        raise UserError(what, "Save it as UTF-8 text, and put texts in quotes.") from None
+        raise UserError(what, "Save it as UTF-8 text.") from None
+    if found is None:
+        raise at_line(path, 1, "the file is empty", "Restore it.")
+    return found
+
+
+def line_of(found: Any, where: tuple[str | int, ...]) -> int:
+    """The line of a value by its place, such as ``("claims", 0, "id")``: where its key stands; as near as the place is there."""
+    line = 1
+    for step in where:
+        try:
+            line, found = found.lines.get(step, line) if isinstance(found, Lined) else line, found[step]
+        except (LookupError, TypeError):
+            break
+        if isinstance(step, int) and isinstance(found, Lined):
+            line = next(iter(found.lines.values()), line)
+    return line
+
+
+def at_line(path: Path, line: int, problem: str, hint: str) -> UserError:
+    """An error that names file and line."""
+    return UserError(f"{shown(path)}, line {line}: {problem}", hint)

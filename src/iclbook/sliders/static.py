@@ -47,7 +47,6 @@ class StaticPanel(Panel):
         self.stack = self._stack({place: pictures[content] for place, content in drawn.items()}, ())
         self.about = {
             "title": self.title,
-            "sliders": [{"label": slider.label, "labels": list(slider.labels)} for slider in self.sliders],
             "start": list(self.indices()),
             "frames": {",".join(map(str, place)): frame.sha256 for place, (frame, _) in drawn.items()},
             "description": self.description,

@@ -26,7 +26,7 @@ from ...tasks import Batch, LinearRegression
 from ...tasks.linear_regression import AffineRegression
 from ...tasks.spectral_regression import SpectralRegression
 from ...training import Run, Sgd
-from ...training.groups import Circuits
+from ...training.groups import Observation
 from ...training.study import Group, Study
 from ..he2025.circuits import mean_of, settled, zero_sum
 from .models import Array, prompts
@@ -136,7 +136,7 @@ DESCENT_RATE = 0.03
 
 
 @dataclass(frozen=True)
-class OnHeads(Circuits):
+class OnHeads(Observation):
     """Observes what each head of a :class:`SpectralAttention` compares and adds, in the coordinates of the tokens."""
 
     def __call__(self, model: nn.Module, held_out: None) -> dict[str, Tensor]:

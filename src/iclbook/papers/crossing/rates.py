@@ -24,7 +24,7 @@ from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors
 from ...training import FullBatch, Run, Sgd
-from ...training.groups import Circuits, cross_entropy, squared_error
+from ...training.groups import Observation, cross_entropy, squared_error
 from ...training.study import Group, Study
 from ..agarwal2025 import closed_forms
 from ..recall2025.stages import first_passage
@@ -72,7 +72,7 @@ class OwnSequence:
 
 
 @dataclass(frozen=True)
-class Nothing(Circuits):
+class Nothing(Observation):
     """Observes nothing: losses are all that is asked."""
 
     def __call__(self, model: nn.Module, held_out: None) -> dict[str, Tensor]:

@@ -209,12 +209,12 @@ def table(get: Get) -> Table:
     rows += [row(f"{name}, no regression", runs) for name, runs in by_size([m for _, m in controls(get)]).items()]
     columns = {
         "model": "model",
-        "slope": "slope $alpha$",
+        "slope": r"slope $\alpha$",
         "r2": "$r^2$",
         "signs": "signs agree",
         "error": "error, first layer and last",
         "shuffled": "reduction, with the context's answers shuffled",
-        "rates": "$rho_pred$ / $rho_obs$",
+        "rates": r"$\rho_{\mathrm{pred}}$ / $\rho_{\mathrm{obs}}$",
         "contracting": "prompts that contract",
     }
     return Table(rows, columns, "Steps along the residual", folded=True)

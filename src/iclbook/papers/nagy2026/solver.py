@@ -73,7 +73,7 @@ class Statement:
         some: the conclusion is that such numbers exist; ``decided`` is the exact answer without a solver.
         counterexample: small fractions at which it fails as printed.
         mend: a hypothesis that is meant to mend it; ``mend_for_all`` are what the conclusion ranges over where it is tested for being weakest.
-        assumes, says, cases: of a statement by induction: hypothesis and conclusion in words, first case and step.
+        assumes, says, cases: of a statement by induction: hypothesis and conclusion as TeX, first case and step.
     """
 
     id: str = ""
@@ -125,19 +125,28 @@ class Statement:
         return f"{line}, where {where}" if where else line
 
 
+#: Names and signs of formulas, and the TeX for them.
+_TEX = {
+    "ʹ": "'",
+    r"\*": "·",
+    "w_star": "w^*",
+    "rho2_two": r"\\rho_2^2",
+    r"rho2\^2": r"(\\rho^2)^2",
+    "rho2": r"\\rho^2",
+    r"\b(eta|kappa)(?![a-z])": r"\\\1",
+    r"\blam": r"\\lambda",
+    r"(?<=_)next|etafac|gsq": r"{\\mathrm{\g<0>}}",
+    r"\b(and|or|not|iff|implies)\b": r"\\text{ \1 }",
+    r"'\^2": r"^{\\prime2}",
+    "<=": r"\\le",
+    "!=": "≠",
+}
+
+
 def shown(written: str) -> str:
-    """A formula for a table."""
-    names = {
-        "rho2_two": "rho_2^2",
-        "rho2^2": "(rho^2)^2",
-        "rho2": "rho^2",
-        "!=": "≠",
-        "*": "·",
-        "w_star": "w*",
-        "ʹ": "'",
-    }
-    for name, better in names.items():
-        written = written.replace(name, better)
+    """A formula for a table, as TeX."""
+    for sign, tex in _TEX.items():
+        written = re.sub(sign, tex, written)
     return f"${written.strip()}$"
 
 
