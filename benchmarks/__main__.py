@@ -1,7 +1,5 @@
 """``python -m benchmarks``: measure, store, and fill the book's page."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

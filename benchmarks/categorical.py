@@ -3,8 +3,6 @@
 Run by :mod:`benchmarks.suite` as ``python -m benchmarks.categorical '{"threads": 1, ...}'``: one process, pinned to one core, contenders in turn.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Every rung of the ladder as one function: ``steps(n)`` takes n optimiser steps of all runs and returns when they are done."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """Tables and numbers as the page writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from iclbook.numbers import number

@@ -5,8 +5,6 @@ left for is told to stop, as by Ctrl-C: trainings keep a checkpoint and go on fr
 Trainings go on side by side, as many as ``--at-once`` says, and share the GPU through NVIDIA's multi-process service where the machine has it.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -2,8 +2,6 @@
 the work; and what several processes give beside several threads.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Whether other programs use the machine: numbers are published from an idle one only."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -3,8 +3,6 @@
 Run by :mod:`benchmarks.suite` as ``python -m benchmarks.in_page '{"threads": 1, ...}'``.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

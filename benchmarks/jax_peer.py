@@ -5,8 +5,6 @@ It is given the same advantages as the trainer: K^T Q folded into the query, O V
 the fastest on a CPU core.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 Run by :mod:`benchmarks.suite` as ``python -m benchmarks.measure '{"cases": [...], ...}'``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Tables and sentences of ``book/benchmarks.md``, made from the stored results alone: no number on that page is typed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

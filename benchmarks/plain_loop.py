@@ -4,8 +4,6 @@ This is how a careful author writes the model (and how the published code of he2
 query token only, heads share one matrix product per projection, nothing is read back to Python inside the loop.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

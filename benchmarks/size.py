@@ -4,8 +4,6 @@ Lines and files are counted from what git lists. The files between a prompt and 
 to the badge of Figure 2.2 train and record at the smoke profile, and a file counts if any of its functions ran, drawing and sliders left out.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The deciding side: which configurations are measured, each in a process of its own, and what is kept of them."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json

@@ -1,7 +1,5 @@
 """The work that every contender does, and who the contenders are. Free of torch and JAX, so that each process imports only what it measures."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import os

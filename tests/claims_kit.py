@@ -1,7 +1,5 @@
 """A small book for the tests of claims, check and command line: one ledger, no chapter text."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

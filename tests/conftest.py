@@ -1,7 +1,5 @@
 """Threads, order of the tests, miniature books, and the built book."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The repository's ledgers, each read once for all tests of a process, whatever book a test works in; and what their rules say of given values."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -5,8 +5,6 @@ all that :mod:`mutations` can make of what computes; :mod:`planted` holds those 
 first, until one fails. Stored results are not in the copy: their digest hangs on the sources, so that any change would be caught for the wrong reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """Faults that a program can plant: one expression of a module exchanged for one like it."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import hashlib

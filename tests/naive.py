@@ -1,7 +1,5 @@
 """An independent, deliberately plain version of the paper's model: one run, batch first, every matrix written out."""
 
-from __future__ import annotations
-
 import math
 
 import torch

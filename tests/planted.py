@@ -1,7 +1,5 @@
 """The faults that a review planted and no test noticed, as replacements of texts: between a run and its record, in every paper."""
 
-from __future__ import annotations
-
 from mutations import Fault
 
 

@@ -1,7 +1,5 @@
 """Links to the repository, descriptions and previews; and the status page."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

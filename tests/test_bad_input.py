@@ -3,8 +3,6 @@
 The examples are derived from the tests themselves (``derandomize``), so that every run tries the same ones.
 """
 
-from __future__ import annotations
-
 import copy
 import io
 import json

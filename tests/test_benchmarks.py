@@ -1,7 +1,5 @@
 """The benchmarks compare like with like, and the book's page says what was measured."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

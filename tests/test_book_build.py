@@ -1,7 +1,5 @@
 """The HTML build: a miniature book with the real configuration and front end."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

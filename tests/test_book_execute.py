@@ -1,7 +1,5 @@
 """Chapters run headless: what runs leaves a copy, what fails, hangs, dies or goes stale is caught."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

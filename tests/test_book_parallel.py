@@ -1,7 +1,5 @@
 """Several chapters at once: all are run, failures are told apart, an interrupt leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

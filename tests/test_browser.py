@@ -3,8 +3,6 @@
 Without chromium these tests are skipped, unless ``CI`` or ``ICLBOOK_REQUIRE_BROWSER=1`` is set.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -4,8 +4,6 @@ It runs under pinned code paths, with every static slider moved through its whol
 it is fresh; one that somebody else made, on other code paths or with its sliders at rest, is. The page tests show the same copies.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

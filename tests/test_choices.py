@@ -1,7 +1,5 @@
 """What tasks choose by random words: exactly the stated distribution, and the same on every processor."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """What claims rest on: the field, the graph, the doubt, the sentences on badges, the picture."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

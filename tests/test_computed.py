@@ -1,7 +1,5 @@
 """Computations that are kept as results: in parts as alone, and made again to verify them."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Kinds of data: what a run sees at a step follows from its data seed and the step alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

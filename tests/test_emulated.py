@@ -1,7 +1,5 @@
 """The same book on other processors, emulated by the environment switches of :mod:`iclbook.machines`: replays, values and verdicts (hours)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

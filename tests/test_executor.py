@@ -1,7 +1,5 @@
 """A study trained in parts by an executor gives the numbers of the same study trained in one piece."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,5 @@
 """Every chapter ends with exercises whose solutions run, show an answer and check it; slips of its paper stand in a section that is closed at first."""
 
-from __future__ import annotations
-
 import ast
 import re
 from itertools import pairwise

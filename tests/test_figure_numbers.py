@@ -1,7 +1,5 @@
 """What is kept of a figure: the numbers it shows, where they come from, and a layout for phones."""
 
-from __future__ import annotations
-
 import csv
 import io
 from itertools import pairwise

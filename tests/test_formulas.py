@@ -1,7 +1,5 @@
 """Formulas in texts: TeX between dollars, and in letters; nowhere in a ledger outside its dollars."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

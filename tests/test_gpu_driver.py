@@ -1,7 +1,5 @@
 """``make gpu`` asks unit after unit, goes on where it stopped, and says what is left."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plan of the house: who may import whom. One room a paper; nothing climbs; every recorded number has a place and a reader."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """A command that is killed leaves no process behind, and nothing that the next run would take for an input."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A chapter in JupyterLab, as a reader sees it in a browser: numbers, citations, boxes, formulas and folded code; opening or saving it changes no byte, and a reload keeps outputs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

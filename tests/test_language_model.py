@@ -1,7 +1,5 @@
 """The ladder's language model equals `transformers`' GPT-NeoX, and published checkpoints are read whole or refused in one line that helps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 One build and one browser for all of it. axe-core is a file of the tests (``tests/vendor``); the book does not hold it.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import statistics

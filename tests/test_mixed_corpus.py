@@ -1,7 +1,5 @@
 """The corpus of the small language models: every kind of row as it is said to be, and no probe among the documents."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The models against the printed matrices, and the reduced model against the closed-form loss."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

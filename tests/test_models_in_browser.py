@@ -1,7 +1,5 @@
 """Models that run in the page: their answers are the library's, and a reader moves them by pointer, finger and keyboard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

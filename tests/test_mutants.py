@@ -1,7 +1,5 @@
 """The faults that `make mutants` plants: of every kind, programs, and on lines that are there."""
 
-from __future__ import annotations
-
 import ast
 
 import mutants

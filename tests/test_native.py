@@ -1,7 +1,5 @@
 """What is done in C: the same whole numbers as torch's, normals within rounding of it, gradients of autograd, one set of bits on every processor."""
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import os

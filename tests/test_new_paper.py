@@ -1,7 +1,5 @@
 """A new paper works at once: its skeleton runs, is judged, and passes the tests that every paper must pass."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

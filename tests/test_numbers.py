@@ -1,7 +1,5 @@
 """The one formatter: what it writes for known numbers, and that no room writes numbers for readers by another way."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Models for the page: their HTML, what they take from results, and where pages show them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which changes of a chapter are new prose and which are new code, and how prose comes into an executed copy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -1,7 +1,5 @@
 """Numbers by counter: published vectors, moments, independence of streams, no overlap, the same compiled and not."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

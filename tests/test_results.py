@@ -3,8 +3,6 @@
 Papers are found by their catalogues of studies, so a new one needs no line here. A study without results fails: the book shows the paper profile.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import pkgutil

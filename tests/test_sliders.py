@@ -1,7 +1,5 @@
 """Sliders: both modes move through their whole range, and bad definitions are refused."""
 
-from __future__ import annotations
-
 import csv
 import html
 import io

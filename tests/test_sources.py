@@ -1,7 +1,5 @@
 """The digest of the source: what can change a study's numbers counts, and nothing else does."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Errors and intervals against hand-counted values, scipy and repeated sampling."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files and the results store: what is written is read back, and everything else is refused in one line with nothing lost or half-written."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A stranger's text in a ledger, a stored result or a notebook's record is shown to a reader, and never runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The figure style: fixed sizes, colours that can be told apart, scales that mean what they show."""
 
-from __future__ import annotations
-
 import itertools
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """Tables of a chapter: every cell is escaped and labelled, and words are marked."""
 
-from __future__ import annotations
-
 from iclbook.drawing.figure_data import Table
 
 ROWS = [{"name": "a < b", "result": "proved"}, {"name": "c", "result": "refuted", "why": "x = 1"}]

@@ -1,7 +1,5 @@
 """The data generators: moments by Monte Carlo, structure without noise, purity."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Words of the glossary and letters of several meanings are linked where a chapter uses them first, and nowhere else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers as JAX drew them: Random123's known answers, and what its documentation and tutorials print."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

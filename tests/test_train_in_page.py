@@ -1,7 +1,5 @@
 """Training in the page: the compiled C is the library's, it takes the trainer's course, and a reader moves it by pointer, finger and keyboard."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

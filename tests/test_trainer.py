@@ -1,7 +1,5 @@
 """The ensemble trainer against plain loops, alone against together, interrupted against not."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

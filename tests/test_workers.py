@@ -1,7 +1,5 @@
 """Parts of a study in processes of their own, here and on a cluster: the same numbers, again when killed, one line when they cannot."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

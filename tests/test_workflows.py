@@ -3,8 +3,6 @@
 ``data/github-workflow.schema.json`` is SchemaStore's (Apache-2.0). No runner is at hand here: what a workflow calls is what the other tests check.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

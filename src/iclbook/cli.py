@@ -1,7 +1,5 @@
 """The console command ``iclbook``: each command with its options, its help and what it does."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import json

@@ -1,7 +1,5 @@
 """The one kind of error a user is meant to read."""
 
-from __future__ import annotations
-
 
 def one_line(text: object) -> str:
     """``text`` in one line that a terminal may print: white space becomes single spaces, other control characters their escapes."""

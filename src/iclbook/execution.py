@@ -1,7 +1,5 @@
 """Run chapters headless: jupytext source -> papermill -> executed copy, or a clear failure and no copy at all."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Pages show a formula by MathJax (:func:`html`, :func:`markdown`); terminals, too
 formulas are written as everywhere (:mod:`.numbers`); code stands between backticks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

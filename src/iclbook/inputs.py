@@ -1,7 +1,5 @@
 """The chapters of the book, their executed copies, and what each copy was made from, as digests, so that nothing stale is ever shown."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

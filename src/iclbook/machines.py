@@ -6,8 +6,6 @@ values can be compared tightly. Without it, as a reader runs the book, values ma
 show how far that is. All switches are read when a library is loaded, so they act on a new process only.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import platform

@@ -4,8 +4,6 @@ Pages and the terminal get the same text, in plain Unicode, so that nothing has 
 What programs read back (results, references, JSON) does not come through here.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """The book's checkout, the folder that holds ``_toc.yml``, and the two sizes at which every chapter runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator, Mapping

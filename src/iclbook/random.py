@@ -10,8 +10,6 @@ double precision.
 Beside them, rounding errors put in by hand, to measure how far rounding alone carries a training (:func:`replica`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

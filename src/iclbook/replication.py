@@ -6,8 +6,6 @@ verdicts of a draw (:mod:`iclbook.draw`), as ``iclbook check --draw DRAW --updat
 changed since does not count there.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which code can change a stored number: a digest over the modules that a study stands on, found by following imports."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import re

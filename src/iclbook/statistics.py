@@ -1,7 +1,5 @@
 """How sure a mean or a share is: standard errors and intervals over what varies between replicates (seeds, draws, episodes)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,46 +34,46 @@ class Estimate:
     error: float | Array
 
     @classmethod
-    def mean(cls, samples: Array) -> Estimate:
+    def mean(cls, samples: Array) -> "Estimate":
         """Mean and standard error over the last axis of replicates ``(..., n)``."""
         return cls(np.mean(samples, -1), standard_error(samples))
 
     @classmethod
-    def share(cls, hits: int, trials: int) -> Estimate:
+    def share(cls, hits: int, trials: int) -> "Estimate":
         """Share of independent trials with its error by Agresti and Coull (:func:`share_error`)."""
         return cls(hits / trials, share_error(hits, trials))
 
     @classmethod
-    def ratio(cls, above: Array, below: Array) -> Estimate:
+    def ratio(cls, above: Array, below: Array) -> "Estimate":
         """``mean(above) / mean(below)`` of paired replicates ``(n,)`` (:func:`ratio_error`)."""
         return cls(float(np.mean(above) / np.mean(below)), ratio_error(above, below))
 
-    def __add__(self, other: Estimate | float) -> Estimate:
+    def __add__(self, other: "Estimate | float") -> "Estimate":
         value, error = _parts(other)
         return Estimate(self.value + value, np.hypot(self.error, error))
 
-    def __sub__(self, other: Estimate | float) -> Estimate:
+    def __sub__(self, other: "Estimate | float") -> "Estimate":
         value, error = _parts(other)
         return Estimate(self.value - value, np.hypot(self.error, error))
 
-    def __mul__(self, other: Estimate | float) -> Estimate:
+    def __mul__(self, other: "Estimate | float") -> "Estimate":
         value, error = _parts(other)
         return Estimate(self.value * value, np.hypot(self.error * value, self.value * error))
 
-    def __truediv__(self, other: Estimate | float) -> Estimate:
+    def __truediv__(self, other: "Estimate | float") -> "Estimate":
         value, error = _parts(other)
         ratio = self.value / value
         return Estimate(ratio, np.hypot(self.error / value, ratio * error / value))
 
-    def __neg__(self) -> Estimate:
+    def __neg__(self) -> "Estimate":
         return Estimate(-self.value, self.error)
 
-    def __abs__(self) -> Estimate:
+    def __abs__(self) -> "Estimate":
         return Estimate(abs(self.value), self.error)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __rsub__(self, other: float) -> Estimate:
+    def __rsub__(self, other: float) -> "Estimate":
         return -self + other
 
 

@@ -6,8 +6,6 @@ come from and carries the checksum of every file. Names follow content, so new a
 at which results change, and then files that it does not name are removed.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

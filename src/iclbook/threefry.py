@@ -5,8 +5,6 @@ those of :mod:`iclbook.random`. Keys are ``(..., 2)``: each draws by itself, as 
 (From version 0.5 on JAX counts its numbers otherwise, ``jax_threefry_partitionable``, and gives others for the same seed.)
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ Either way a part is computed by a process of its own, with one thread and pinne
 checkpoint. How far the processes are, they send back; Ctrl-C and SIGTERM reach them as a flag that is read between steps.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import os

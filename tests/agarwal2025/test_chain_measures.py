@@ -1,7 +1,5 @@
 """agarwal2025: Table 1's measurements and trials, followed runs, regularisation, and mutations that must turn a named claim red."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from ledgers import holds

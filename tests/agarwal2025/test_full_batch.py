@@ -1,7 +1,5 @@
 """agarwal2025: full-batch training on sequences of a run's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """agarwal2025: measures of runs and heads made by hand, and sentences recounted with nothing but softmax and autograd."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """agarwal2025: what turns runs into recorded numbers, fed with inputs whose right record is known by hand."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """agarwal2025, section 9: effective weights and conjectured gradients against autograd, and mutations that must turn a named claim red."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

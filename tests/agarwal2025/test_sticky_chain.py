@@ -1,7 +1,5 @@
 """agarwal2025: the sticky chain and its filter, and mutations that must turn a named claim red."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """agarwal2025: closed forms against autograd, first-order updates, and mutations that must turn a named claim red."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """agarwal2025, the wind tunnel: exact posteriors against enumeration, the models against plain loops, and a run alone against the ensemble."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

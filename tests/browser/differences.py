@@ -1,7 +1,5 @@
 """How far the answers of the models in the page lie from the library's, on random inputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

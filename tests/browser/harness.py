@@ -3,8 +3,6 @@
 Needs the commands ``chromium`` and ``chromedriver`` (Debian packages chromium, chromium-driver); nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -207,7 +205,7 @@ class Browser:
             found.append(f"theme {shown} in place of {theme}")
         return found + self._run(FAULTS)
 
-    def panels(self) -> list[PagePanel]:
+    def panels(self) -> "list[PagePanel]":
         """The page's slider figures, in order."""
         return [PagePanel(self, view) for view in self.driver.find_elements(By.CSS_SELECTOR, VIEW)]
 

@@ -1,7 +1,5 @@
 """A page with the models of the book, from weights drawn at random, on the book's own scripts: what answers there can be compared with the library."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A Jupyter Book of two pages, built in seconds with the real book's own page settings and assets."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

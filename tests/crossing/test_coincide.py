@@ -1,7 +1,5 @@
 """What the papers compute alike, to rounding, each from its own paper's functions; and pairs that look alike and are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """All statistics together, on the ladder's prompts: stacks of known kind, and models that are such stacks."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

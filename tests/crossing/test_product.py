@@ -1,7 +1,5 @@
 """The wait of a product of factors, beside closed forms and beside the flow itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Faster values: the measure on losses whose answer is known by hand, and what the factors of the runs reach."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The measures of the crossing on cases with known answers: time scales, routing, statistics of descent, kernels, signed pairs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Waits and degrees on polynomials whose degree is known, and the landscapes that they are measured on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Circuits whose heads are known exactly, and an independent estimate of the true loss."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from iclbook.papers.he2025 import loss

@@ -1,7 +1,5 @@
 """From trained circuits to numbers per head, and the errors measured on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from he2025.circuits_kit import synthetic

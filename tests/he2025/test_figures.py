@@ -1,7 +1,5 @@
 """The records of He et al. 2025's figures on runs whose right records are known by hand: one test an estimator."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -4,8 +4,6 @@ Records of the chapter's own measures, or of a function ``..._records`` that rep
 or on exactly constructed circuits, where the claim holds, and on a mutation, where a named part must fail.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from he2025.circuits_kit import on_manifold, settled_group

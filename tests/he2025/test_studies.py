@@ -1,7 +1,5 @@
 """The studies of he2025; training, keeping, replaying and stamping results."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Printed numbers against what follows from their neighbours."""
 
-from __future__ import annotations
-
 from fractions import Fraction as F
 
 import numpy as np

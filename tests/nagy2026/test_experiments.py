@@ -1,7 +1,5 @@
 """What nagy2026's controlled experiments measure: against scipy, against Monte Carlo, and mutations that must turn a named claim red."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The models of nagy2026's controlled experiments against literal implementations in torch.nn and plain loops."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

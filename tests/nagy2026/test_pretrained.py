@@ -1,7 +1,5 @@
 """Rows on published models: what `iclbook probe` wrote of tiny random models is judged, and comes out as not reproduced."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """`iclbook probe` on tiny random models: every probe writes its arrays, and a model without in-context learning shows none."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The probes of language models on models whose answer is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The same statements in Coq: every theorem is there, it compiles, it rests on no axiom of its own, and a false one does not compile."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Tasks, probes and ensembles of nagy2026's controlled experiments: moments, coverage, a run alone, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

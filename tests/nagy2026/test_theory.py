@@ -1,7 +1,5 @@
 """The thirty theorems as the solver decides them, and that the checks can fail."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """recall2025: flows that are made once and kept, by their members: cells of the census, variants of the lifted model, ratios of beta."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """recall2025: the whole model trained end to end, its stages and heads; and A2 lifted at six orders of beta."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

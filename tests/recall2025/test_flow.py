@@ -1,7 +1,5 @@
 """Gradient flow of one run, and first passages of an ensemble."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

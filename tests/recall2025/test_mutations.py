@@ -1,7 +1,5 @@
 """recall2025: break the theory, and the rule of a named claim must turn red. Each mutation runs through the measurement that the chapter runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from ledgers import holds

@@ -1,7 +1,5 @@
 """recall2025: the task, its exact losses against enumeration and autograd, the transformer on tokens, lemmas and misprints."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

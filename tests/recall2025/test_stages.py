@@ -1,7 +1,5 @@
 """recall2025: plateaus, settings of Figures 1 and 4, stochastic training, the order of learning, lifted simplifications."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

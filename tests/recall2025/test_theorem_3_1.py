@@ -1,7 +1,5 @@
 """recall2025: closed forms of the first jump and of the chain of jumps, along exact flows and by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A root of our own."""
 
-from __future__ import annotations
-
 import pytest
 
 from iclbook.papers.wang2025 import networks

@@ -1,7 +1,5 @@
 """For the tests of images: a small set of glyphs, its network and episodes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from iclbook.papers.wang2025.networks import Network

@@ -1,7 +1,5 @@
 """wang2025: the construction with all matrices against functional gradient descent, the fast models against both, and mutations that turn claims red."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

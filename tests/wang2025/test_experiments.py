@@ -1,7 +1,5 @@
 """wang2025: what is measured on trained runs, on made-up results with known answers, and mutations that turn the claims red."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Images of unseen classes (wang2025, section 6.2): linear probing, studies, what is recorded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Images of unseen classes (wang2025, section 6.2): the networks that make features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Images of unseen classes (wang2025, section 6.2): glyphs, episodes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

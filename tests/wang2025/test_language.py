@@ -1,7 +1,5 @@
 """Language models on text: which text is learned and which held out, what a window costs, and the errors of what is compared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The language models of wang2025: against plain loops, their counts at the published sizes, and attention that sees no token."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

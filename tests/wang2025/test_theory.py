@@ -1,7 +1,5 @@
 """wang2025: the data, the closed forms, Theorem 2's test, and mutations that turn their claims red."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The first two hang on two settings of ``_config.yml``: ``repository: url`` and `
 ``.13`` in the sections and claims that print it; Sphinx drops numbers, and finds whole pages.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

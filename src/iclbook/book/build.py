@@ -1,8 +1,6 @@
 """Build the HTML book: run what is missing or stale, then Jupyter Book with warnings as errors. Where only text cells of a chapter have changed, its executed copy
 takes them over, and nothing is computed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

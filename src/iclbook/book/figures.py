@@ -9,8 +9,6 @@ MyST-NB writes the frames of sliders into the page and calls the widget manager 
 reader comes near), and until then a still picture of the slider's start stands in their place, which print and readers without scripts see.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """A chapter's head: its figure, then a line that says where the paper and its code are, how long the chapter takes to read, and what came out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 and its small extension stand in ``book/lab`` and are copied to ``.cache/lab``, not to the user's home.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A new paper: a package, a ledger, a chapter, tests and a place in the book, all small and all working."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ A build that succeeded leaves a digest of what it made, and of all that it was m
 page is made anew. Times of files do not count: they say nothing once a cache was restored or a folder copied.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -5,8 +5,6 @@ written: where the claim came out otherwise, the build warns, so that prose cann
 ``{{ value PAPER KEY }}`` becomes the value that the chapter recorded, ``{{ unfolded PAPER/ITEM }}`` the claim's whole badge, unfolded.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from html import escape

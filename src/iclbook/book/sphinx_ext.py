@@ -4,8 +4,6 @@ A chapter is committed as ``notebooks/NAME.py``; the page shows ``executed/PROFI
 was made from other inputs gives a warning, so that a build with ``-W`` refuses a stale book.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The status page: when and where each chapter ran, whether it says what its reference says, and how old the stored results are."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from pathlib import Path

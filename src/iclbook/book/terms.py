@@ -4,8 +4,6 @@ Only prose is touched: no heading, caption, table, box, badge, code or formula o
 is linked once in a chapter, so that a page stays calm; the link shows the word's meaning when it is pointed at.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """What a claim rests on and what it carries, written into the badges of chapters when the pages are built, when the verdicts of all chapters are known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from html import escape

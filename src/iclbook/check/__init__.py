@@ -1,7 +1,5 @@
 """The regression check: run chapters headless under pinned code paths and compare every recorded value with its stored reference."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

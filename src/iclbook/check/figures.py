@@ -1,7 +1,5 @@
 """The numbers of every figure, slider and model in an executed chapter, condensed so that a reference can hold them and name what moved."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ It is read strictly: an unknown field, a missing reason or a malformed rule is a
 turn into a verdict.
 """
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import re
@@ -89,7 +87,7 @@ class Part:
         """The name with its reading."""
         return self.name if self.reading is None else f"{self.name} [{self.reading}]"
 
-    def with_error(self, recorded: Container[str]) -> Part:
+    def with_error(self, recorded: Container[str]) -> "Part":
         """This part with its error resolved, given the keys that were recorded: a key, or None."""
         implied = f"{self.key}_se"
         if self.error is None and implied in recorded:
@@ -136,12 +134,8 @@ class Claim:
     @cached_property
     def rules_digest(self) -> str:
         """Digest of all that judges it: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
-        # stored digests spell the formulas of a reading as one types them: sqrt(d) for \sqrt{d}
-        typed = str.maketrans({"\\": "", "{": "(", "}": ")"})
-        readings = [p.reading and p.reading.replace(r"\ge", ">=").translate(typed) for p in self.parts]
         parts = [
-            (p.key, p.rule.text, p.error, reading, p.printed, p.refuses and astuple(p.refuses))
-            for p, reading in zip(self.parts, readings, strict=True)
+            (p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses)) for p in self.parts
         ]
         judged = (parts, self.decides, self.reduced is None, self.fails_as, self.conjunction)
         return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]

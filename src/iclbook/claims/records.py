@@ -4,8 +4,6 @@ Each record is one display output that no front end draws. Its data types carry 
 which MyST-NB's ``{glue:text}`` reads for prose and ``iclbook check`` for regression.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math
@@ -46,7 +44,7 @@ class Record:
     text: str
 
     @classmethod
-    def make(cls, key: str, value: Any, fmt: str | None = None) -> Record:
+    def make(cls, key: str, value: Any, fmt: str | None = None) -> "Record":
         """Check a value and write its text.
 
         Args:

@@ -4,8 +4,6 @@ A badge is a symbol and a word, so that it does not rely on colour; colours come
 (``book/assets/verdicts.css``), which has a light and a dark set.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence

@@ -11,8 +11,6 @@
 element by element.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re
@@ -54,7 +52,7 @@ class Term:
     key: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Term:
+    def parse(cls, text: str) -> "Term":
         """Read a number or ``key:NAME``; anything else is a ValueError."""
         if text.startswith("key:"):
             return cls(key=text[4:])
@@ -84,7 +82,7 @@ class Distance(NamedTuple):
     margin: float
 
     @classmethod
-    def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> Distance:
+    def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> "Distance":
         """From the gap between the ``values`` of the sides, whose uncertainties are ``doubts``. A value at its bound decides if all sides are the same on
         every machine, as a count is."""
         steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))

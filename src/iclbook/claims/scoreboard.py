@@ -1,7 +1,5 @@
 """All claims of all papers with their verdicts, from the ledgers and the executed chapters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """YAML whose mappings know their lines, so that a mistake in a ledger is reported where it stands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The numbers that a matplotlib figure shows, as a CSV that can be read alone: every row names its panel, its series and its axes."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence

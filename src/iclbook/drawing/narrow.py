@@ -1,7 +1,5 @@
 """A figure laid out anew for a phone: its panels below each other, its words at the size that they have on a wide page."""
 
-from __future__ import annotations
-
 import pickle
 import textwrap
 import warnings

@@ -4,8 +4,6 @@
 Under ``ICLBOOK_MEASURE_FIGURES=1``, which the tests of the chapters set, it also notes what is broken in the picture.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import os

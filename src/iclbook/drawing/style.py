@@ -8,8 +8,6 @@ Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB p
     # %% mystnb={"image": {"alt": "Error against context length: two heads overlap with gradient descent."}}
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One-layer multi-head attention as he2025 trains it, and its linear and other-activation relatives."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 from collections.abc import Callable, Mapping

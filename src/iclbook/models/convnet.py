@@ -1,7 +1,5 @@
 """A small convolutional network in the manner of VGG: its features are what the in-context classifier of wang2025, section 6.2, sees."""
 
-from __future__ import annotations
-
 import math
 
 import torch

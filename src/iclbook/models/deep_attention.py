@@ -1,7 +1,5 @@
 """Several layers of softmax attention without MLPs: the architectures of nagy2026, sections 9.5 and 9.5.1."""
 
-from __future__ import annotations
-
 import math
 
 import torch

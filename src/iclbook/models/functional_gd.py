@@ -1,7 +1,5 @@
 """K steps of functional gradient descent for categories, computed without the matrices that are mostly zeros (wang2025, equations 2, 3)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

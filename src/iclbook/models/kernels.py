@@ -12,8 +12,6 @@ value depends on the one learned parameter ``gamma > 0`` as well.
 | ``softmax`` | ``x^T x'`` | ``exp(gamma x^T x') / sum over keys`` (not symmetric, so no kernel in the strict sense; section 5) |
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

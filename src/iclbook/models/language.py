@@ -4,8 +4,6 @@ compared with.
 Shapes: S positions, B stories, V tokens, d' width. ``forward(tokens (S, B))`` gives logits ``(S, B, V)``: those at place t predict token t + 1.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

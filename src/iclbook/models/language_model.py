@@ -3,8 +3,6 @@
 Shapes: B prompts of T tokens, width w, L layers, H heads of dh numbers, V tokens in the vocabulary. Layers are stacked along the first axis of every parameter.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

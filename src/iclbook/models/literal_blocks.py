@@ -1,7 +1,5 @@
 """The GD transformer with every matrix of wang2025, appendices C and D, written out: what :class:`FunctionalGD` must equal."""
 
-from __future__ import annotations
-
 import math
 
 import torch

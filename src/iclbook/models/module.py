@@ -1,7 +1,5 @@
 """Base class of models: parameters with their initial distribution."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -3,8 +3,6 @@
 GPT-2, GPT-NeoX (Pythia) and OLMo 2, in float32 whatever they are stored in. No code of a folder is run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

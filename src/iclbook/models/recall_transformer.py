@@ -1,7 +1,5 @@
 """The two-layer disentangled transformer of recall2025 (Section 2.2), each simplification of its appendix A.2 switchable."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -2,8 +2,6 @@
 their mixers: attention, a selective state-space model, an LSTM, a multilayer perceptron.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

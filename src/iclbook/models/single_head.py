@@ -1,7 +1,5 @@
 """One attention head between inputs and logits, no residual and no layer norm (agarwal2025, sections 2 and 7)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

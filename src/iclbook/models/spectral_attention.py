@@ -1,7 +1,5 @@
 """One layer of attention whose heads may be restricted to bands of covariates: nagy2026, sections 9.1, 9.2 and 9.6."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Trained TF: the architectures of wang2025, appendices C and D, with all attention matrices free."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ stacked parameters of a group. Gradients of attention are called by :mod:`iclboo
 Sources are compiled by the machine's own compiler where they are first needed, and kept for other processes.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import hashlib

@@ -4,8 +4,6 @@ Pages are opened from the disk, where a script cannot fetch a file. So the bytes
 write it (Debian: ``clang``, ``lld``), not to read the book.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import re

@@ -15,8 +15,6 @@ Example:
 that running a notebook tests them: static ones through their whole range, live ones to their ends.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

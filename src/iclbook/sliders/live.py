@@ -3,8 +3,6 @@
 An error while drawing is shown under the figure and raised again: what went wrong is never hidden from the reader nor from a test.
 """
 
-from __future__ import annotations
-
 import math
 import traceback
 from typing import Any

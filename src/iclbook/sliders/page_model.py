@@ -4,8 +4,6 @@
 chapter runs. Where no script runs (a mail, paper) the still picture stands. Pages load the scripts once; in JupyterLab each figure brings them along.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """What both modes of a slider figure share: what a slider is, frames drawn as PNGs, the widget with controls over a figure, and a test that moves every control."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

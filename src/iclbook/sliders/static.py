@@ -4,8 +4,6 @@ A control's ``index`` is linked in the front end (``jslink``) to the ``selected_
 outer Stack holds one inner Stack for each value of the first slider, and the second slider is linked to every inner Stack.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from itertools import product

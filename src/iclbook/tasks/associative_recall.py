@@ -1,7 +1,5 @@
 """In-context associative recall over permutations (recall2025, Section 2.1): sequences, and exact enumeration of all of them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a task hands to a model."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """In-context classification with a hidden function of each context (wang2025, appendices E and F)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ scaled, sheared and shifted), some classes kept for testing. Clean glyphs are to
 almost always right, which compares nothing. So a patch of each image is erased, its contrast varies and noise is added.
 """
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from dataclasses import dataclass

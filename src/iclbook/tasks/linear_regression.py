@@ -1,7 +1,5 @@
 """In-context linear regression (he2025, "Setups"), with one response or several, each supported on its own features (he2025, "Multi-Task Regression")."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Every row is of one kind and 64 tokens long. Digits are tokens of their own (0 t
 numbers from random words, so that any processor draws the same corpus.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

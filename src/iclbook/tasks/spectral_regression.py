@@ -1,7 +1,5 @@
 """In-context linear regression whose covariates have a prescribed spectrum (nagy2026, sections 9.1 to 9.6)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The tasks of agarwal2025, section 7: a handful of random labels (7.1), and a Markov chain that likes to stay, seen through noise (7.2)."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """English text as token sequences: the King James Bible, cut into byte pairs (wang2025, section 6.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

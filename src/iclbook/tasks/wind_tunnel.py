@@ -2,8 +2,6 @@
 tracking"), and elimination of hypotheses about a bijection (after Paper I).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The studies of one paper: load them, train them, verify them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

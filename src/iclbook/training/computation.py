@@ -1,8 +1,6 @@
 """Computations that take as long as trainings and are none, such as gradient flows and sweeps: made once, kept as results are, and made again in part to
 verify them."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
@@ -49,7 +47,7 @@ class Computation:
     may_diverge: tuple[str, ...] = ()
     replicas: int = field(default=0, compare=False)
 
-    def of_groups(self, names: Sequence[str]) -> Computation:
+    def of_groups(self, names: Sequence[str]) -> "Computation":
         """The computation of some of its groups alone."""
         return dataclasses.replace(self, groups=tuple(g for g in self.groups if g in names))
 

@@ -4,8 +4,6 @@ Each kind draws its numbers by counter (:mod:`iclbook.random`), so that what a r
 Shapes: S data seeds, K steps drawn at once, B prompts a step (always the last axis).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

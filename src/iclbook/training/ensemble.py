@@ -4,8 +4,6 @@ In C, each step draws one stream's numbers and then takes the gradients of all r
 that have their gradient in C for a task's prompts (``Attention.in_c``). All others go through autograd, which the tests compare this with.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -5,8 +5,6 @@ on shared steps an ensemble moves at the pace of its fastest run, and where runs
 many times cheaper. A run alone is then exactly the same run in any ensemble.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,7 +32,7 @@ class Flow:
     events: tuple[Array, ...] = ()
     between: Callable[[Array], Array] | None = None
 
-    def resampled(self, count: int) -> Flow:
+    def resampled(self, count: int) -> "Flow":
         """The same flow, which was followed with ``between``, at ``count`` evenly spaced times."""
         times = np.linspace(self.times[0], self.times[-1], count)
         return replace(self, times=times, states=self.between(times).T.reshape(count, *self.states.shape[1:]))

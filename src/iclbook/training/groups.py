@@ -5,8 +5,6 @@ dict ``name -> (R, 1, ...)`` of the same rank, so a rate can differ per run and 
 (a 0-dim tensor, so compiled code is reused).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

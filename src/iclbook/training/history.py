@@ -1,7 +1,5 @@
 """What a training leaves behind: histories and the arrays in which they are kept, checkpoints, and states from which segments can be trained again."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Mapping, Sequence

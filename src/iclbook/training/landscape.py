@@ -1,7 +1,5 @@
 """Losses as functions of one vector of parameters, for gradient flows: value, gradient and second derivatives, in double precision."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

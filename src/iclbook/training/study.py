@@ -1,7 +1,5 @@
 """A study: runs that share a task, trained together, measured, and kept as one set of results."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import time
@@ -48,7 +46,7 @@ class Study:
     steps: int
     batch_size: int = 256
     record: tuple[int, ...] | None = None
-    measure: Callable[[Study, dict[str, History]], dict[str, np.ndarray]] | None = None
+    measure: "Callable[[Study, dict[str, History]], dict[str, np.ndarray]] | None" = None
     compile_from: int | None = field(default=COMPILE_FROM_STEPS, compare=False)
     dtype: str = "float32"
 
@@ -64,7 +62,7 @@ class Study:
             parts += [type(group.observe), *_nested(group.observe)]
         return source_digest({__name__, "iclbook.store", *(m for part in parts for m in modules_of(part))})
 
-    def of_groups(self, names: Sequence[str]) -> Study:
+    def of_groups(self, names: Sequence[str]) -> "Study":
         """The study of some of its groups alone."""
         return dataclasses.replace(self, groups=tuple(g for g in self.groups if g.name in names))
 

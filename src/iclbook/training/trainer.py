@@ -1,7 +1,5 @@
 """The trainer: steps groups of runs together on shared data streams, records, checkpoints, resumes."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

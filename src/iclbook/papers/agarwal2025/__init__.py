@@ -1,7 +1,5 @@
 """Agarwal, Dalal and Misra, "Gradient Dynamics of Attention": the trainings behind section 7 and the measurements of every section."""
 
-from __future__ import annotations
-
 from ...training.catalogue import Catalogue
 from .runs import studies
 

@@ -1,7 +1,5 @@
 """Training of one head on the sticky chain (agarwal2025, sections 7.2 and 8.2): sequences of a run's own, closed-form gradients, and what is observed."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ of a query needs nothing of later queries, so its error is known as soon as its 
 error_i . logits_i``, a single number, so the advantage of a whole block is one matrix product. And a causal block sees no key after its last query.
 """
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 

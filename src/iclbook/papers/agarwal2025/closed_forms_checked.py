@@ -1,7 +1,5 @@
 """Equations 13 to 43 of agarwal2025 on random heads: closed forms against autograd, and what the first-order updates miss."""
 
-from __future__ import annotations
-
 from collections import defaultdict, namedtuple
 from collections.abc import Mapping
 from itertools import product, starmap

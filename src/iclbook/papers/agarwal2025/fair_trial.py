@@ -1,7 +1,5 @@
 """What the schedule of agarwal2025 is worth: other ways to train at the same number of steps, the gap to the minimum, and the sizes of gradients (section 7.2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

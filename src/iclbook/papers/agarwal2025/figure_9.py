@@ -1,7 +1,5 @@
 """Runs whose weights are kept (agarwal2025): trajectories of values (Figure 9), how alike SGD and the schedule end, and what comes to rest first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Figures 1 to 5 of agarwal2025: the toy simulation of section 7.1 at one setting, and one step of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every training and sweep of agarwal2025 at each profile; what the paper leaves open is listed here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

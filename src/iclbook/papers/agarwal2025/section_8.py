@@ -1,7 +1,5 @@
 """Section 8 of agarwal2025: diagnostics of a training run, LayerNorm on values and attention dropout."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 

@@ -4,8 +4,6 @@ Weights ``w (..., T, T)`` run over the reader i (second axis from the end) and t
 attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape. Everything is measured by autograd in double precision.
 """
 
-from __future__ import annotations
-
 import math
 from collections import namedtuple
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ What a sentence says happens is measured on the network itself, by autograd or b
 one formula (scores, values) then hold as surely as the formula does; each share is recorded so that a wrong formula would show.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import product

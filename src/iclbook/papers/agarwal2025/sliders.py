@@ -1,7 +1,5 @@
 """The chapter's sliders: attention of a toy run, and the schedule against SGD on a chain short enough to train while one waits."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import namedtuple

@@ -1,7 +1,5 @@
 """Table 1 and Figures 6 to 8 of agarwal2025: the EM-like schedule against SGD on the sticky chain."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -42,7 +40,7 @@ class Curves:
     def __getitem__(self, name: str) -> np.ndarray:
         return self.values[name]
 
-    def only(self, seeds: Iterable[int]) -> Curves:
+    def only(self, seeds: Iterable[int]) -> "Curves":
         """The same for these seeds."""
         chosen = [self.seeds.index(s) for s in seeds]
         return Curves(self.steps, tuple(seeds), {k: v[:, chosen] for k, v in self.values.items()})

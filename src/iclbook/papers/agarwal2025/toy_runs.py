@@ -1,7 +1,5 @@
 """Runs of the toy simulation of agarwal2025, section 7.1, over seeds, initial scales and learning rates, by the closed-form gradients."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The reduced wind tunnel of agarwal2025 (sections 6 and 9.4): errors of trained models and of answers that learn nothing, and the geometry of keys and values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Five Papers Examine Each Other."""
 
-from __future__ import annotations
-
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study

@@ -5,8 +5,6 @@ or in functions. Those that do not, still come nearer to the answer: a kernel sm
 what makes them steps: layers in another order, the answers of other prompts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ or to the right answer in even strides or in one jump. Every answer but the firs
 score of a model is the share of stacks that descend among those nearest to it, by the five statistics.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

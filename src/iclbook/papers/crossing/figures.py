@@ -1,7 +1,5 @@
 """Figures of the crossing: waits, time scales and rates with the slider of laws and models; statistics of descent by layers, kernels and signed pairs."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@ One step from zero answers ``rate * sum_i k(x_i, x_q) y_i``. Kernel width and ra
 is read on the other half, as a share of the answers' own mean square.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

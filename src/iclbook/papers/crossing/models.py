@@ -1,7 +1,5 @@
 """Losses of the papers' models, small, each on a finite set of its own paper's prompts, as functions of one vector of parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial

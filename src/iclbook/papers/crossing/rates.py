@@ -1,8 +1,6 @@
 """Two laws of agarwal2025 on other models: routing by advantage (equation 23), and ten times the rate on values and outputs (section 7.2), against ten times on
 queries and keys and against one rate for all, each at many base rates. Plain gradient descent on all prompts of a run at every step, as agarwal2025 trains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ a time ``T ~ log(1 / eps)`` for p = 2 and ``T ~ eps^-(p - 2)`` for p > 2: the fl
 grow by ``b^(p - 2)``. Waits at sizes ``eps, eps / b, eps / b^2`` have differences whose ratio is ``b^(p - 2)``, which measures p.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count

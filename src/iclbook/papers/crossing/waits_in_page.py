@@ -1,7 +1,5 @@
 """Waits of small starts, trained in the page: a product of factors, whose flow is known up to one integral; attention, by plain gradient descent and by Adam."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.integrate import quad

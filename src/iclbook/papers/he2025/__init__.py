@@ -1,7 +1,5 @@
 """He et al. (2025), "In-Context Linear Regression Demystified": the runs behind every figure."""
 
-from __future__ import annotations
-
 from ...training.catalogue import Catalogue
 from .runs import studies
 

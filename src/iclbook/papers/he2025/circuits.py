@@ -3,8 +3,6 @@
 A head is a dummy when both abs(omega) and abs(mu) are below :data:`DUMMY` times the model's largest. NaN (a diverged run) counts as no pattern.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping

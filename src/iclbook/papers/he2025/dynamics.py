@@ -3,8 +3,6 @@
 Float64. omega and mu are (R, H), runs first; trajectories (T, R, H).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What trained circuits look like: Figures 1, 2.1-2.3, 2.6 and 2.8, and Key Findings 1, 2 and 4 of He et al. (2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

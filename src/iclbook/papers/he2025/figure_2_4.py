@@ -1,7 +1,5 @@
 """Which predictor trained heads compute: Figures 2.4 and 2.5, Key Finding 3 and the two-head form of He et al. (2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """How runs end, and when each pattern appears: Figure 2.7, Stages I and II of gradient descent, and where its flow leads (He et al. 2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Covariates that are not isotropic, and two tasks at once: Figures 3.1 to 3.5 of He et al. (2025), "Extensions"."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

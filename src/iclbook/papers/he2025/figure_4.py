@@ -1,7 +1,5 @@
 """What the softmax is for: linear attention against length (Figure 4.1) and other activations (Figures 4.2) of He et al. (2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

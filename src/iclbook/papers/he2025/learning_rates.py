@@ -1,7 +1,5 @@
 """Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold")."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

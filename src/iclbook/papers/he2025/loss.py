@@ -4,8 +4,6 @@
 Var(beta^T x) = 1; ``noise_var`` is sigma^2 (s2 in formulas), ``d`` the dimension of x and ``L`` the number of context pairs.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models of He et al. (2025) that run in the page: a prompt that trained heads answer, and the flow of the approximate loss."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from matplotlib.axes import Axes

@@ -4,8 +4,6 @@ Prompts: x (..., L, d), y (..., L), x_q (..., d), predictions (...), float64. Er
 floor is sigma^2 (s2 in formulas) and predicting 0 costs 1 + s2; x ~ N(0, I_d), beta ~ N(0, I_d/d). They broadcast over their arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

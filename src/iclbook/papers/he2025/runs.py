@@ -1,7 +1,5 @@
 """Which runs each figure of He et al. (2025) needs, at each profile."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Closed forms against numbers: the approximate loss, one head, the solution manifold and Theorem 1 of He et al. (2025), and its errata."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

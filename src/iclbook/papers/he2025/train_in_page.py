@@ -4,8 +4,6 @@ The page takes the trainer's own steps in WebAssembly (:mod:`iclbook.native.weba
 same prompts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any

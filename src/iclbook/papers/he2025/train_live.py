@@ -1,7 +1,5 @@
 """The panel of :mod:`.train_in_page` where a kernel runs: the library trains, and the figure follows."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from typing import Any

@@ -10,8 +10,6 @@ C_hk = p^h.p^k. With 1/Z = int exp(-s Z) ds the L tokens factorise, so that A an
 The trapezoidal rule in g, log s and log t converges geometrically; the tests compare with a sampled loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple

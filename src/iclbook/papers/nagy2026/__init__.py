@@ -1,7 +1,5 @@
 """Nagy, "When In-Context Learning Implements Gradient Descent": the controlled experiments of section 9, and the ladder that stands in for pretrained models."""
 
-from __future__ import annotations
-
 from ...training.catalogue import Catalogue
 from ...training.study import Study
 from .ladder_study import ladder_studies

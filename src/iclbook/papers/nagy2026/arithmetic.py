@@ -4,8 +4,6 @@ A number printed as 0.184 stands for some value in [0.1835, 0.1845]. What is com
 result follows if the two intervals meet. So a number is refused only if no rounding of its neighbours could have led to it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The best single layer of linear attention (sections 9.1 and 9.2) is ``yhat = (1/
 ``y = w . x``, ``w ~ N(0, I)``, no noise: one step of preconditioned gradient descent, whose best G is diagonal (Ahn et al. 2023).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Tokens are ``e_j = (x_j, y_j)``; the query's response slot starts at ``-W_0 x_q`
 The loss is ``L(W) = 1/2 sum_j |W x_j - y_j|^2`` (the paper absorbs the factor 2 into the step), its gradient ``sum_j (W x_j - y_j) x_j^T``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

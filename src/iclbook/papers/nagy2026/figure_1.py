@@ -1,7 +1,5 @@
 """Figure 1 (section 8.1): the synthetic probe. Descent curves, contraction of each channel, compounded layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

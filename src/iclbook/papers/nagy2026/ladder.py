@@ -4,8 +4,6 @@
 models where a mean is over models.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache

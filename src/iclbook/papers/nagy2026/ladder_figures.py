@@ -3,8 +3,6 @@
 Every size has its colour and one line, the mean over its seeds; dashed and grey: models that never saw a regression.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 

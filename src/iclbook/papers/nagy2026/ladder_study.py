@@ -3,8 +3,6 @@
 The paper's evidence on development (sections 8.4 and 8.5) is about checkpoints of published models, which are not at hand; the ladder stands in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

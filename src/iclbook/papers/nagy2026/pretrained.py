@@ -3,8 +3,6 @@
 A row is recorded once the files of all its models are there; until then it is out of reach. The rules were written before anybody here had the weights.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

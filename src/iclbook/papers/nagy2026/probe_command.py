@@ -1,7 +1,5 @@
 """``iclbook probe``: one probe of a model in a local folder, at the paper's number of prompts, and its result with where it comes from."""
 
-from __future__ import annotations
-
 import io
 import json
 import platform

@@ -3,8 +3,6 @@
 Estimates are ``(n, L + 1)`` (:func:`.readout.estimates`), targets ``(n,)``; ``r_l = y* - yhat_l`` and ``dy_l = yhat_{l+1} - yhat_l``.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 All choices are whole numbers from counted random words, so that any machine draws the same prompts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What the probes read of a model: arrays for every prompt and layer, without any statistics; and truncations of its embedding (section 8.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Section 5 as real attention: what softmax weights do to one gradient step, realisable and not."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any

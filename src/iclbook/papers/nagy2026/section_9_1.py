@@ -1,7 +1,5 @@
 """Section 9.1: heads restricted to bands of the spectrum. What masks allow in one step (Theorem M3), and what they do to trained models."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Section 9.2: error, contraction rate rho_2 and spectral alignment along the training of the unmasked layer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Section 9.5: the theory-guided model against a baseline, and which architectures have exactly the printed numbers of parameters, 8,801 and 9,989."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product

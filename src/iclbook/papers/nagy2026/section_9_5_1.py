@@ -1,7 +1,5 @@
 """Section 9.5.1: depth and its remedies without layer norm, and whether depth hurts at all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Section 9.6: heads that are asked to differ, by a regulariser (rounds 1 and 2) or by masks (round 3, the oracle)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

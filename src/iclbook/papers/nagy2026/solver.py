@@ -10,8 +10,6 @@ vacuous           no numbers satisfy the hypotheses
 undecided         the solver ran out of time
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re
@@ -89,7 +87,7 @@ class Statement:
     mend_for_all: tuple[str, ...] = ()
     assumes: str = ""
     says: str = ""
-    cases: tuple[Statement, ...] = ()
+    cases: "tuple[Statement, ...]" = ()
 
     @property
     def key(self) -> str:
@@ -109,7 +107,7 @@ class Statement:
             values[name] = formula(meaning, logic, values)
         return partial(formula, logic=logic, values=values)
 
-    def without(self, hypothesis: str) -> Statement:
+    def without(self, hypothesis: str) -> "Statement":
         """The same without a hypothesis."""
         return dataclasses.replace(self, given=tuple(h for h in self.given if h != hypothesis))
 

@@ -1,7 +1,5 @@
 """Which runs each table of section 9 needs at each profile, on which prompts they are measured; every setting that the paper leaves open is listed here."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The thirty theorems and the sentences around them (``theorems.yaml``), and what comes out for them: records and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Incremental learning in associative recall (recall2025): trainings of the whole model, and flows that take long."""
 
-from __future__ import annotations
-
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study

@@ -1,7 +1,5 @@
 """The task, its exact loss, and the construction that solves it (recall2025, Section 2, Figures 2 and 3, appendix A.2)."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

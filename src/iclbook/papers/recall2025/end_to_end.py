@@ -1,7 +1,5 @@
 """The whole two-layer model with a free second layer, trained end to end from random weights: its stages and heads (recall2025, contribution iii)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise

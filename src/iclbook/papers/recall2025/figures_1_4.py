@@ -1,7 +1,5 @@
 """Figures 1 and 4 (recall2025): settings whose jumps lie between the printed steps, and stochastic training at one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple

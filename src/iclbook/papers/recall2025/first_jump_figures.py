@@ -1,7 +1,5 @@
 """Figures 2 and 3, the first jump, its conserved quantity and time scales, and the sliders over scale and gamma (recall2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lemmas C.1 to D.2 and the table of A.2 (recall2025) as printed and as they hold, against enumeration and automatic differentiation."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The dynamics when simplifications A0, A2 and A3 are lifted (recall2025, appendix A.2, and A.6 "Generalizations of the simple model")."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 

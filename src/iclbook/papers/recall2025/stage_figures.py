@@ -1,7 +1,5 @@
 """Figures 1 and 4, jump by jump, the order of learning and the lifted simplifications; the slider over orders, and the race in the page (recall2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plateaus, jumps and the order of learning in the simplified model along exact flows, under both losses (recall2025, Section 3, appendix A.3, A.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import permutations, product
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Jumps after the first: proposition A.2, stitching, and the symmetry near the origin (recall2025, Section 3, appendix A.4, A.6)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...draw import numpy_rng

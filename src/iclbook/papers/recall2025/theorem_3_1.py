@@ -1,7 +1,5 @@
 """The first jump along exact flows: direction, ODE, conserved quantity and time scales (recall2025, Theorem 3.1 and the text after it)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

@@ -5,8 +5,6 @@ context are therefore enough. The mean over f is closed for the dot-product loss
 ``theta = (w^1, ..., w^K, beta)``. Leading axes are an ensemble; internally its members are the last axis.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Wang et al., "On Understanding Attention-Based In-Context Learning for Categorical Data": the trained runs behind figures 3 to 11."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from ...training.catalogue import Catalogue

@@ -1,7 +1,5 @@
 """The "mean max probability" (appendix F): the accuracy of an oracle that knows W_e and f, how far W_e moves it, which readings of the data it rules out."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

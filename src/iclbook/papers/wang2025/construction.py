@@ -1,7 +1,5 @@
 """The construction of sections 2 and 3, appendices C, D, G and H, checked to rounding (float64), and figures 1 and 2 from its tensors."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fixed sets of contexts, as tokens or as relations between covariates, and models that score themselves on new contexts while they train."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Shapes: features ``psi (N + 1, m)`` (the query last), labels ``y (N,)`` long, embeddings ``w (d', C)``, functions ``f (N + 1, d')``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The erasure head (section 3.2.2): how near its attention is to the identity that it stands for, and what its errors do to deep models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

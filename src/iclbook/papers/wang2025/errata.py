@@ -1,8 +1,6 @@
 """Equations of the paper that do not say what they are used for, each as printed and as meant, on random numbers in float64; what the authors' published code
 does beyond the text (https://github.com/aarontwang/icl_attention_categorical, ``data.py`` and ``transformer.py`` of ``experiments_jax``)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired and errors are over episodes."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; how many parameters it
 has, and what the printed 8K and 6M count; and where models that learn English end."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures 10 and 11: the matrices that Trained TF learns on the quadrants, and what they mean when W_e is learned too."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """GD against Trained TF on the data of appendix E (figures 3, 4 and 5, left): accuracy and NLL against contexts, blocks and steps, and over new draws."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures 8 and 9, the quadrants of appendix F: GD against Trained TF with five kernels, and their maps over the square."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

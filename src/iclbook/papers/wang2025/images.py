@@ -1,7 +1,5 @@
 """In-context classification of images of unseen classes (wang2025, section 6.2): episodes, studies, and what is measured on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace

@@ -4,8 +4,6 @@ The published code's training is taken: AdamW, rate 0.001, weight decay 0.01, gr
 tokens, 4,000 steps of 32 windows, a cosine down to a tenth.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

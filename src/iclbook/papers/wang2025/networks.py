@@ -1,7 +1,5 @@
 """Networks that learn to name glyphs, and the features of all glyphs that they give (in place of VGG and ImageNet, section 6.2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ Shapes: covariates ``x (P, N + 1, d)`` (query last), categories ``y (P, N + 1)``
 each prompt ``(P, d', C)``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

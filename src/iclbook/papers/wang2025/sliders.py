@@ -1,8 +1,6 @@
 """What moves in the page: sliders over functional gradient descent on one context of the quadrants (no training), and the square of labels that a trained
 block of functional gradient descent with softmax attention answers."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -6,8 +6,6 @@ fewer steps than the published code's 0.001; scores at the best validation recor
 ``long...``, ``published_...`` of one block) have its 5,000 epochs of minibatches of 512 at its rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Theorem 2 by Monte Carlo: is the gradient at B = b I a multiple of I, does the scalar flow end at a stationary point, and of what?"""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
