@@ -48,6 +48,7 @@ from iclbook.papers.wang2025 import (
     figures_3_5,
     figures_8_9,
     figures_10_11,
+    parameter_counts,
     sliders,
     theorem_2,
 )
@@ -602,7 +603,9 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% tags=["hide-input"]
 record.all(
-    construction.gaussian() | construction.multi_kernel() | figure_7.parameters()
+    construction.gaussian()
+    | construction.multi_kernel()
+    | parameter_counts.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
 sliders.show_heads(few=not paper)

@@ -104,6 +104,7 @@ def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(
     assert not pages.is_sealed(built, "paper")
 
 
+@pytest.mark.full
 def test_new_prose_needs_no_run(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     notebook, copy = built / "notebooks" / "tiny.py", executed_path("tiny", "smoke")
     source, ran = notebook.read_text(), json.loads(copy.read_text())

@@ -117,15 +117,19 @@ def test_gradients_are_those_of_autograd(task, activation):
 
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [
+    [  # each is compiled anew; `make test` takes the first two
         ("- mean[n] * k[h][j]", "+ mean[n] * k[h][j]"),
         ("i < t->L", "i < t->L"),
-        ("g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)"),
-        ("scale * total(dkq[j][i])", "total(dkq[j][i])"),
-        ("(context ? t->noise_scale : t->target_noise_scale)", "t->noise_scale"),
-        ("for (int i = 0; i < j; i++) x[j] = fused", "for (int i = 1; i < j; i++) x[j] = fused"),
-        ("e * (2.0f - e)", "e"),
-        ("v = v * slope", "v = v * f"),
+        pytest.param("g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)", marks=pytest.mark.full),
+        pytest.param("scale * total(dkq[j][i])", "total(dkq[j][i])", marks=pytest.mark.full),
+        pytest.param("(context ? t->noise_scale : t->target_noise_scale)", "t->noise_scale", marks=pytest.mark.full),
+        pytest.param(
+            "for (int i = 0; i < j; i++) x[j] = fused",
+            "for (int i = 1; i < j; i++) x[j] = fused",
+            marks=pytest.mark.full,
+        ),
+        pytest.param("e * (2.0f - e)", "e", marks=pytest.mark.full),
+        pytest.param("v = v * slope", "v = v * f", marks=pytest.mark.full),
     ],
 )
 def test_a_planted_fault_is_seen(monkeypatch, tmp_path, right, wrong):

@@ -1,5 +1,5 @@
-"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; how many parameters it
-has, and what the printed 8K and 6M count; and where models that learn English end."""
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; and where models that
+learn English end."""
 
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
 from ...models import kernels
-from ...models.language import KERNELS, GDLanguage, LanguageModel, TransformerLanguage, normed
+from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
 from ...statistics import Estimate, ratio_terms, standard_error, widened_error
 from . import descent
 from .construction import off
@@ -78,42 +78,6 @@ def printed_scores() -> dict[str, Any]:
         "fig14/true_lead": true - tf - (tf - gd),
         "fig14/ff_left": tf - gd_ff,
         "fig14/mean_off": [abs(sum(says[:4]) / 4 - says[-1]) for says in rows],
-    }
-
-
-#: Section 6.3: vocabulary, positions (the GD model has one more), embedding dimension; heads.
-PUBLISHED, PAPER_HEADS = (50_257, 256, 512), 8
-
-
-def parameters() -> dict[str, Any]:
-    """Section 6.3's counts, taken in modules without memory, and what they leave out: GD, GD with feed-forward, the Transformer with heads of full width
-    (published code) and with standard ones (Radford et al. 2019)."""
-    with torch.device("meta"):
-        gd, gd_ff = (GDLanguage(*PUBLISHED, n_heads=PAPER_HEADS, feed_forward=ff) for ff in (False, True))
-        tf, split = (TransformerLanguage(*PUBLISHED, n_heads=PAPER_HEADS, split=split) for split in (False, True))
-
-    def part(model: LanguageModel, *names: str) -> int:
-        return sum(getattr(model, name).numel() for name in names)
-
-    diagonals, mixing = part(gd, "lam"), part(gd, "mix")
-    qkv, text = ("W_Q", "W_K", "W_V"), diagonals + gd.n_heads + mixing
-    inner, standard = (model.count() - model.embedding_count() for model in (gd_ff, split))
-    return {
-        "params/gd": diagonals,
-        "params/gd_counted_twice": 2 * diagonals,
-        "params/gd_scalar": diagonals + gd.n_heads,
-        "params/gd_text_millions": text / 1e6,
-        "params/tf_millions": part(tf, *qkv) / 1e6,
-        "params/tf_with_P_millions": part(tf, *qkv, "W_O") / 1e6,
-        "params/tf_narrow_millions": part(split, *qkv, "W_O") / 1e6,
-        "params/gd_with_P_ratio": (diagonals + mixing) / diagonals,
-        "params/gd_total_millions": gd.count() / 1e6,
-        "params/tf_total_millions": tf.count() / 1e6,
-        "params/total_ratio": gd.count() / tf.count(),
-        "params/gd_ff_millions": inner / 1e6,
-        "params/standard_millions": standard / 1e6,
-        "params/standard_ratio": inner / standard,
-        "params/attention_ratio": text / part(split, *qkv, "W_O"),
     }
 
 
