@@ -90,13 +90,8 @@ def _wang() -> tuple[Fault, ...]:
         at("models/functional_gd.py", "mixing matrix transposed", f"{mix}.T", mix),
         at("figures_10_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
         at("figures_3_5.py", "gap of the wrong sign", "first[:n], second[:n]", "second[:n], first[:n]"),
-        at("figure_7.py", "fewer positions", "(50_257, 256, 512)", "(50_257, 255, 512)"),
-        at(
-            "models/trained_tf.py",
-            "weights not smaller with depth",
-            "CODE_SCALE * scale / self.layers",
-            "CODE_SCALE * scale",
-        ),
+        at("parameter_counts.py", "fewer positions", "(50_257, 256, 512)", "(50_257, 255, 512)"),
+        at("models/trained_tf.py", "weights not smaller with depth", "CODE_SCALE / self.layers", "CODE_SCALE"),
     )
 
 

@@ -40,7 +40,7 @@ def seen(data, step: int, batch_size: int = 8) -> Batch:
     return data.batch(tuple(x[:, 0] for x in numbers), fixed)
 
 
-def test_a_task_is_a_stream_of_its_batches():
+def test_a_stream_draws_the_batches_of_its_task():
     task = LinearRegression(d=2, L=4)
     found = seen(Stream(task), 3)
     normals = random.normals(KEYS, torch.tensor([3]), random.DATA, (task.normals, 8), torch.float64)

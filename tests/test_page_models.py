@@ -15,7 +15,7 @@ from iclbook.book.pages import HTML, problems
 from iclbook.errors import UserError
 from iclbook.papers.he2025 import loss, predictors
 from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
-from iclbook.project import MODEL
+from iclbook.project import FIGURE, MODEL
 from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import SHARED, markup
 from iclbook.store import Results
@@ -114,7 +114,8 @@ def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
 
 
 def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
-    cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", {"image/png": "UE5H"})])
+    data = {"image/png": "UE5H", FIGURE: {"name": "line"}}
+    cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", data)])
     cell.metadata["mystnb"] = {"image": {"alt": 'A "line" that rises.'}}
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copy_in(tmp_path))
     text = figures.filled('<!-- picture A "line" of waves -->', "book/a", "paper", tmp_path)

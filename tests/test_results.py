@@ -166,12 +166,10 @@ MUTATIONS = {
 }
 
 
-#: Where rounding chooses among stored prompts and Adam magnifies it, one per cent of a rate is within what rounding does.
-MAGNIFIED = [m for m in MUTATIONS if m not in ("rate", "optimiser")]
+#: Without rate and optimiser: rounding chooses among stored prompts and Adam magnifies it, so that one per cent of a rate is within what rounding does.
+SEEN = [m for m in MUTATIONS if m not in ("rate", "optimiser")]
 CHANGES = [("he2025", "noise_b64", m) for m in MUTATIONS]
-CHANGES += [("nagy2026", "diversity_wide", m) for m in MUTATIONS] + [
-    ("wang2025", "square_softmax", m) for m in MAGNIFIED
-]
+CHANGES += [("nagy2026", "diversity_wide", m) for m in MUTATIONS] + [("wang2025", "square_softmax", m) for m in SEEN]
 CHANGES += [("nagy2026", "ladder_twin", "rate")]
 
 

@@ -281,7 +281,7 @@ def courses(bad: float, name: str = "kq") -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("name", ["kq", "loss"])
 def test_numbers_that_are_not_finite_are_refused_with_their_group(tmp_path, bad, name):
     text = refused(lambda: save(tmp_path, courses(bad, name)), "not finite")
-    assert all(part in text for part in ("demo/tiny", name, "group h2"))
+    assert all(part in text for part in ("demo/tiny", name, "group h2", "run 1", "step 10"))
     assert snapshot(tmp_path) == {}
     store.save("demo", "smoke", "tiny", courses(bad, name), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",))
     assert load(tmp_path)[f"h2/{name}"].shape == (3, 2), "the results say that they may diverge"

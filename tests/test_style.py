@@ -57,8 +57,8 @@ def test_figures_fill_the_column_and_keep_their_size_when_saved(tmp_path, ncols,
     assert fig.get_figwidth() * style.DPI == 700
     fig.savefig(tmp_path / "f.png")
     height, width, _ = plt.imread(tmp_path / "f.png").shape
-    assert width == 700 * style.SCALE
-    assert height == round(fig.get_figheight() * style.DPI * style.SCALE)
+    assert width == style.WIDTH * style.RC["savefig.dpi"]
+    assert height == round(fig.get_figheight() * style.RC["savefig.dpi"])
 
 
 def test_heatmap_shows_zero_in_the_middle_of_the_scale():

@@ -287,7 +287,7 @@ def claims(options: argparse.Namespace) -> int:
     "  hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000     (where there is a network)\n"
     "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz",
     _option("--model", "DIR", "folder with config.json and weights", type=Path, required=True),
-    _option("--probe", "NAME", "one of the probes above", required=True),
+    _option("--probe", "NAME", "one of the probes below", required=True),
     _option("--revision", "NAME", "a checkpoint: a folder within DIR, or a ref of a hub cache"),
     _option(
         "--tokenizer", "PATH", "tokenizer.json or its folder (default: the model's); or: corpus, for the mixed corpus"

@@ -27,7 +27,7 @@ def number() -> int:
     """The draw of this process; 0 unless the environment names another."""
     text = os.environ.get(SWITCH, "0")
     if not (text.isascii() and text.isdigit() and int(text) < 1 << 16):
-        raise UserError(f"{SWITCH}={text[:40]} is no draw", "Take a whole number from 0 to 65535.")
+        raise UserError(f"{text[:40]!r} is no draw ({SWITCH}, --draw)", "Take a whole number from 0 to 65535.")
     return int(text)
 
 

@@ -67,12 +67,14 @@ def run_notebook(
             if "injected-parameters" in cell.metadata.get("tags", []):  # papermill put it in
                 cell.metadata["tags"].append("remove-cell")
         made_on = {"versions": versions(), "machine": this_machine()}
+        _forget_source(executed)
         executed.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
         write_copy(target, executed)
     except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
         mend = "Run it again."
         if ran := current.get("notebook"):
             ran.cells = [cell for cell in ran.cells if cell.source != _LAST_CELL]
+            _forget_source(ran)
             write_whole(failed, nbformat.writes(ran))
             mend = f"The cells that ran are in {failed.relative_to(root)}."
         cell, why = _explained(error, current["cell"], limit)
@@ -83,6 +85,12 @@ def run_notebook(
         raise UserError(what, "Free space or change its rights.") from error
     failed.unlink(missing_ok=True)
     return target
+
+
+def _forget_source(notebook: nbformat.NotebookNode) -> None:
+    """Take out what papermill keeps of its input: the whole notebook once more."""
+    for key in ("input_path", "output_path"):
+        notebook.metadata.get("papermill", {}).pop(key, None)
 
 
 #: exit() and quit() only ask the kernel to stop once it is idle, and the cells after them may run or not.

@@ -20,6 +20,8 @@ def pieces(text: str) -> list[tuple[bool, str]]:
         raise ValueError("an odd number of dollars: a formula stands between two")
     found = [(index % 2 == 1, " ".join(part.split()) if index % 2 else part) for index, part in enumerate(parts)]
     for is_formula, part in found:
+        if is_formula and r"\|" in part:
+            raise ValueError(rf"${part}$: write \Vert for a norm, as a bar ends the cell of a table")
         if is_formula and (not part or part.count("{") != part.count("}")):
             raise ValueError(rf"${part}$ is no formula: TeX, such as $\omega = 1/\sqrt{{d}}$")
     return [piece for piece in found if piece[1]]
@@ -67,11 +69,13 @@ def _mapped(text: str, formula: Callable[[str], str], words: Callable[[str], str
 
 @cache
 def _letters(formula: str) -> str:
-    """A formula in letters: powers that are whole numbers or a transpose raised, other scripts of several signs in brackets."""
+    """A formula in letters: powers that are whole numbers or a transpose raised, other powers of several signs and scripts of
+    more than letters and digits in brackets."""
     from pylatexenc.latex2text import LatexNodes2Text
 
     formula = re.sub(r"\^(?:([\dT])|\{(-?\d+)\})", lambda power: f"{{{raised(power[1] or power[2])}}}", formula)
+    formula = re.sub(r"\^\{([^{}\\]{2,})\}", r"^(\1)", formula)
     formula = re.sub(r"([_^])\{(?=[^{}]*[^\w{}\\])([^{}]*)\}", r"\1(\2)", formula)
     formula = re.sub(r"(\\[A-Za-z]+) ", r"\1{} ", formula)  # or the blank is the command's end
     letters = re.sub(r"√\((\w)\)", r"√\1", LatexNodes2Text(strict_latex_spaces=True).latex_to_text(f"${formula}$"))
-    return " ".join(letters.replace("^*", "*").replace("-", MINUS).split())
+    return " ".join(letters.replace("^*", "*").replace("ϵ", "ε").replace("-", MINUS).split())

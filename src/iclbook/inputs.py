@@ -84,8 +84,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
     ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
     its imports reach. ``style``: the look of figures. ``ledger``: its claims and other data of the paper. ``results``: the committed results of its paper, and
-    of every paper that its imports reach (paper profile
-    only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
+    of every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
@@ -134,7 +133,7 @@ def _library(source: Path) -> tuple[str, set[str]]:
         parts = [path.relative_to(LIBRARY).parts for path in reached([source], LIBRARY)]
         papers = {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
         return source_digest([source], LIBRARY), papers
-    except (SyntaxError, ValueError, RecursionError):  # it will not run either
+    except (SyntaxError, ValueError, ImportError, RecursionError):  # it will not run either
         return "unreadable", set()
 
 

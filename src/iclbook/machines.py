@@ -20,6 +20,7 @@ from .errors import UserError
 _MACHINES = yaml.safe_load(Path(__file__).with_name("machines.yaml").read_text(encoding="utf-8"))
 #: Variables of the regression check, of every process that computes, and of emulated processors by name.
 PINNED, MEMORY, PROCESSORS = (_MACHINES[name] for name in ("pinned", "memory", "processors"))
+#: Variables of trainings.
 TRAINING: Mapping[str, str] = PINNED | _MACHINES["training"] | MEMORY
 
 #: Every variable that a machine may set: cleared before another one is emulated.

@@ -161,6 +161,9 @@ def read_reference(path: Path, root: Path) -> Reference:
         body = json.loads(path.read_text(encoding="utf-8"))
         parts = {name: dict(body[name]) for name in ("records", "verdicts")}
         parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}
+        shapes = {key: np.shape(value) for key, value in parts["records"].items()}
+        if any(np.shape(spread) not in ((), shapes.get(key)) for key, spread in parts["spread"].items()):
+            raise ValueError("a spread of another shape than its value")
         return Reference(**parts, machines=tuple(body.get("machines", ())))
 
 

@@ -104,7 +104,7 @@ def _definition(package: Path, module: str, name: str) -> Path | None:
     if submodule is not None or file is None or file.name != "__init__.py":
         return submodule or file
     for source, original, called in _imported(file, package):
-        if called == name != "" and source.startswith(package.name):
+        if name and called == name and source.startswith(package.name):
             return _definition(package, source, original)
     return file
 

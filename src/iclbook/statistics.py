@@ -138,14 +138,14 @@ def interval(differences: Array) -> Interval:
     return prediction(differences, np.inf)
 
 
-def prediction(values: Array, of: int, level: float = 0.95) -> Interval:
+def prediction(values: Array, of: float, level: float = 0.95) -> Interval:
     """Where the mean of ``of`` new replicates is expected, from the mean of replicates ``(n,)``: a printed mean outside did not come from the same
     distribution (Patil, Peng and Leek 2016, *What should researchers expect when they replicate studies?*).
 
     ``mean +- t_{n-1} sd sqrt(1/n + 1/of)``, with our spread for theirs.
 
     Args:
-        of: how many replicates the printed mean has.
+        of: how many replicates the printed mean has; infinity for the true mean, whose confidence interval this is.
         level: chance that it holds the new mean, if all come from one normal distribution.
     """
     values = _replicates(values)

@@ -172,13 +172,17 @@ def _name(group: str, checksum: str) -> str:
 
 
 def check_finite(study: str, arrays: Mapping[str, np.ndarray], may_diverge: Iterable[str] = ()) -> None:
-    """Refuse numbers that are not finite, naming study, group and array; no loss is there before the first step."""
+    """Refuse numbers that are not finite, naming study, group, array, and run and step of the first where there are steps; no loss is there before the first step."""
     for key, array in arrays.items():
         group, name = key.split("/", 1)
         later = array[1:] if name == "loss" and arrays.get(f"{group}/steps", [1])[0] == 0 else array
         if group not in may_diverge and np.issubdtype(array.dtype, np.floating) and not np.isfinite(later).all():
-            hint = "Lower the rate, or say may_diverge of that group if diverging is a result."
-            raise UserError(f"{study}: {name} of group {group} is not finite", hint)
+            hint = "Lower the rate of that run, or say may_diverge of that group if diverging is a result."
+            first, at = np.argwhere(~np.isfinite(later))[0], ""
+            steps = arrays.get(f"{group}/steps", ())
+            if array.ndim > 1 and len(array) == len(steps):
+                at = f", run {first[1]}, step {steps[first[0] - len(later)]}"
+            raise UserError(f"{study}: {name} of group {group}{at} is not finite", hint)
 
 
 def read_provenance(paper: str, profile: str, study: str, root: Path | None = None) -> dict[str, Any]:

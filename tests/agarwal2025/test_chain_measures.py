@@ -22,6 +22,7 @@ def test_steps_to_a_level_are_interpolated():
     fast, slow = curves(1.88), curves(1.98)
     np.testing.assert_allclose(table_1.steps_to(fast, slow["nll"][-1]), [500, 500 / 1.01, 500 / 1.02])
     np.testing.assert_allclose(table_1.steps_to(slow, np.full(3, 0.0)), 1000)
+    np.testing.assert_allclose(table_1.steps_to(slow, np.full(3, 9.0)), 0)
 
 
 def test_trials_are_decided_by_paired_differences():

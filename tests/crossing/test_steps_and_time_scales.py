@@ -37,14 +37,14 @@ def test_attention_and_values_are_those_of_the_models():
     for name in waits.LEAD_SIZES:
         landscape = MODELS[name](0)
         theta = landscape.start(0)
-        attention, values = landscape.look(theta[None])
+        attention, values = landscape.attention_and_values(theta[None])
         assert attention.min() >= 0
         assert attention.size > len(theta) > 0
         moved = np.where(landscape.routing, 2 * theta, theta)
-        assert np.array_equal(landscape.look(moved[None])[1], values), "scores do not change values"
-        assert not np.allclose(landscape.look(moved[None])[0], attention)
+        assert np.array_equal(landscape.attention_and_values(moved[None])[1], values), "scores do not change values"
+        assert not np.allclose(landscape.attention_and_values(moved[None])[0], attention)
         moved = np.where(landscape.routing, theta, 2 * theta)
-        assert np.allclose(landscape.look(moved[None])[0], attention), "values do not change scores"
+        assert np.allclose(landscape.attention_and_values(moved[None])[0], attention), "values do not change scores"
 
 
 def test_the_law_of_routing_holds_for_softmax_alone():

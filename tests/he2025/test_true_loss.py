@@ -89,7 +89,7 @@ def test_single_head_optimum_of_the_true_loss():
 
 
 def plain_moments(omega, d, n):
-    """E[m m'] and E[p.p'] of all heads by the whole trapezoidal rule: one grid of s for all heads, no geometric series, no symmetry; and E[m]."""
+    """E[m m'] and E[p.p'] of all heads by the whole trapezoidal rule: one grid of s for all heads, no symmetry; and E[m]."""
     radius, weights = true_loss._radius_nodes(d)
     log_s = np.arange(-90.0, 20.0, 0.25)
     s, g, p = np.exp(log_s), true_loss._G, true_loss._G_WEIGHTS

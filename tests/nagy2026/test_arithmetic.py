@@ -60,6 +60,6 @@ def test_tests_agree_with_scipy():
 
 def test_groups_series_and_better_assignments():
     assert recompute(Item("x/y", "", "", "a - b", "5 3 2 1", "2 1")).values == (2, 1)
-    assert Item("x/y", "", "", "a - b", "depth full").given[:3] == ("0.604", "0.432", "1.824")
+    assert Item("x/y", "", "", "a - b", "depth full", "0").given[:3] == ("0.604", "0.432", "1.824")
     assert arithmetic.better_assignments((1, 2, 3), (1, 2, 3)) == 0
     assert arithmetic.better_assignments((1, 2, 3), (2, 1, 3)) > 0

@@ -1,4 +1,4 @@
-"""A root of our own."""
+"""A root without committed results."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from iclbook.tasks import glyphs
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A book's root of our own, so that nothing is read from or written into the real cache."""
+    """A book's root of our own, without results: networks are trained here."""
     folder = tmp_path_factory.mktemp("book")
     (folder / "_toc.yml").write_text("")
     patch = pytest.MonkeyPatch()

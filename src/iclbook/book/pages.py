@@ -82,7 +82,10 @@ def _references(path: Path, html: Path) -> References:
 
 def _problem(tag: str, address: str, page: Path, html: Path, pages: Mapping[Path, References]) -> str:
     """What is wrong with an address; empty if nothing is."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "has no valid address"
     if parts.scheme or parts.netloc:
         harmless = tag == "a" or parts.scheme in ("data", "mailto", "javascript", "about")
         return "" if harmless else "loads from outside"

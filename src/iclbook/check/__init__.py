@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import draw, replication
-from ..claims import Ledger, Record, judge, ledger_of, read_records
+from ..claims import Ledger, Record, all_ledgers, judge, read_records
 from ..errors import UserError
 from ..files import write_whole
 from ..inputs import chosen, executed_path
@@ -70,6 +70,13 @@ class ChapterCheck:
         return self.updated or not (self.differences or self.error)
 
 
+def _ledger(name: str, root: Path) -> Ledger:
+    found = next((ledger for ledger in all_ledgers(root) if ledger.chapter_name == name), None)
+    if found is None:
+        raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
+    return found
+
+
 def check(
     names: Sequence[str] = (),
     profile: str = "smoke",
@@ -93,7 +100,7 @@ def check(
     """
     check_profile(profile)
     root = root or find_root()
-    ledgers = {name: ledger_of(name, root) for name in chosen(names, root)}
+    ledgers = {name: _ledger(name, root) for name in chosen(names, root)}
     if draw.number():
         replication.require_frozen(ledgers.values(), root)
     for name in [] if update or spread else ledgers:  # before minutes of running

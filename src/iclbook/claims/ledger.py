@@ -40,6 +40,8 @@ def _numbers(value: Any) -> float | list[float]:
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 #: What readers see, perhaps with formulas.
 Words = Annotated[Text, AfterValidator(_formulas)]
+#: How prose shows a number, such as ``.0%``.
+Format = Annotated[Text, AfterValidator(lambda spec: format(0.5, spec) and spec)]
 #: A colon would end the key in ``{glue:text}``.
 Key = Annotated[Text, StringConstraints(pattern=r"^[A-Za-z0-9._+/-]+$")]
 #: Numbers that a paper prints, one or a list, by name.
@@ -78,7 +80,7 @@ class Part:
     refuses: (
         Annotated[Term, PlainValidator(lambda text, info: Term.parse(with_printed(str(text), info.context)))] | None
     ) = None
-    format: Text | None = None
+    format: Format | None = None
     late: bool = False
     printed: bool = False
 
@@ -159,7 +161,7 @@ class Measured:
 
     says: Text
     tolerance: Literal["none"] | None = None
-    format: Text | None = None
+    format: Format | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +298,8 @@ def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
     if error["type"] == "missing":
         return where, f"missing field {name!r}", f"Add {name}: here."
     what = f"an entry of {name}" if where and isinstance(where[-1], int) else name
-    return where, f"{what} is {short(error['input'])}: {error['msg']}", "CONTRIBUTING.md shows how it is written."
+    says = error["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, each entry behind a dash")
+    return where, f"{what} is {short(error['input'])}: {says}", "CONTRIBUTING.md shows how it is written."
 
 
 def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
@@ -323,15 +326,16 @@ def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
 def _check_premises(ledgers: Sequence[Ledger]) -> None:
     """Refuse premises that are no claims, and circles."""
     requires = {claim.id: claim.requires for ledger in ledgers for claim in ledger.claims}
+    of = {claim.id: shown(ledger.path) for ledger in ledgers for claim in ledger.claims}
     for claim, premises in requires.items():
         for premise in premises:
             if premise not in requires:
                 hint = nearest(premise, requires) or "`iclbook claims` lists all claims."
-                raise UserError(f"{claim} requires {premise!r}, which is no claim", hint)
+                raise UserError(f"{of[claim]}: {claim} requires {premise!r}, which is no claim", hint)
     try:
         TopologicalSorter(requires).prepare()
     except CycleError as circle:
         first, *others = reversed(circle.args[1])
         way = f" by way of {', '.join(others[:-1])}" if len(others) > 1 else ""
         hint = "Delete one of these premises: no argument runs in a circle."
-        raise UserError(f"{first} requires itself{way}", hint) from None
+        raise UserError(f"{of[first]}: {first} requires itself{way}", hint) from None

@@ -35,7 +35,8 @@ class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
 
 def _by_reading(entry: Any) -> list:
     """A mapping with ``readings: {READING: PIECE, ...}`` as one mapping a reading, with ``reading: READING`` and PIECE for each ``{}`` in its texts."""
-    if not isinstance(entry, Lined) or not isinstance(readings := entry.get("readings"), Lined):
+    readings = entry.get("readings") if isinstance(entry, Lined) else None
+    if not isinstance(readings, Lined) or not readings or "reading" in entry:  # a part refuses what is left of it
         return [entry]
     found = []
     for reading, piece in readings.items():
@@ -53,7 +54,9 @@ def read_yaml(path: Path) -> Any:
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         what = f"not valid YAML ({one_line(problem.problem or problem)[:200]})"
-        hint = 'Check the indentation, and put texts that begin with ">" or contain ": " in quotes.'
+        hint = (
+            'Check the indentation, put texts that begin with ">" or contain ": " in quotes, and write each key once.'
+        )
         raise at_line(path, mark.line + 1 if mark else 1, what, hint) from None
     except OSError as problem:
         hint = "Check that the file is there and readable."

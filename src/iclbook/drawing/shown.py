@@ -143,7 +143,7 @@ def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
 
 def ranges(numbers: Iterable[int]) -> str:
     """Whole numbers in few words: ``0-4, 7``."""
-    # of neighbours, number and place differ alike
+    # in a run of neighbours, number minus place is constant
     found = [
         [*map(itemgetter(1), run)] for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
     ]

@@ -30,7 +30,6 @@ from .shown import drawn_from, keep
 #: The look of every figure as matplotlib's parameters.
 RC = rc_params_from_file(Path(__file__).with_name("book.mplstyle"), use_default_template=False)
 WIDTH, DPI = RC["figure.figsize"][0], RC["figure.dpi"]  # inches; CSS pixels an inch
-SCALE = round(RC["savefig.dpi"] / DPI)  # PNG pixels a CSS pixel
 GROUND, INK, GRID = RC["figure.facecolor"], RC["text.color"], RC["grid.color"]
 PALETTE = tuple(RC["axes.prop_cycle"].by_key()["color"])
 

@@ -65,12 +65,13 @@ class LiteralStep(FunctionalGD):
 class LiteralBlocks(FunctionalGD):
     """Appendix D: blocks of self-attention (two heads) and cross-attention, encoding ``e_i = (x_i, w_{y_i}, E_i, f_i)``.
 
-    Takes tokens only. All positions of all blocks are computed, as the paper and its code do. The erasure head has ``W_K = W_Q = lam (I 0 0 0)``, ``lam = 1e5``
-    as in the published code.
+    Takes tokens only. All positions of all blocks are computed, as the paper and its code do. The erasure head has ``W_K = W_Q = lam (I 0 0 0)``.
 
     Args:
         erasure: attention of the erasure head: ``softmax`` (published code), ``rbf``, ``exact`` (the identity it stands for), or ``none``: no
             erasure at all.
+        lam: lambda of the erasure head (published code: 1e5).
+        lam: lambda of the erasure head (published code: 1e5).
         erase_query: let the query attend to itself in the erasure head, as the last column of equation 36 needs; else its keys are
             ``1..N``, as section 3.2.1 says of the other head.
         query_among_keys: let the query be a key of the update as well, with ``w = 0`` (wrong; for tests).
@@ -78,10 +79,17 @@ class LiteralBlocks(FunctionalGD):
     """
 
     def __init__(
-        self, *args, erasure: str = "softmax", erase_query: bool = False, query_among_keys: bool = False, **kwargs
+        self,
+        *args,
+        erasure: str = "softmax",
+        lam: float = 1e5,
+        erase_query: bool = False,
+        query_among_keys: bool = False,
+        **kwargs,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.erasure, self.lam = erasure, 1e5
+        assert erasure in ("softmax", "rbf", "exact", "none"), erasure
+        self.erasure, self.lam = erasure, lam
         self.erase_query, self.query_among_keys = erase_query, query_among_keys
 
     def matrices(self, d: int, n: int, block: int) -> dict[str, Tensor]:

@@ -56,8 +56,8 @@ class SequenceModel(Model):
             self._add("down", n_layers, width, hidden, fan_in=hidden)
 
     def _mix(self, layer: int, x: Tensor) -> Tensor:
-        """What tokens tell each other: ``(width, T, B) -> (width, T, B)``, causal; nothing here."""
-        return torch.zeros_like(x)
+        """Mixing of positions, causal: ``(width, T, B) -> (width, T, B)``."""
+        raise NotImplementedError
 
     def stream(self, tokens: Tensor) -> list[Tensor]:
         """Residual stream ``(width, T, B)`` before each layer and after the last, for tokens ``(T, D, B)``."""
@@ -156,9 +156,11 @@ class CausalTransformer(SequenceModel):
         return (cosine.sum((1, 2)) - torch.einsum("hnn->h", cosine)) / (n * (n - 1))
 
     def manifold(self, tokens: Tensor, exact: Tensor) -> dict[str, Tensor]:
-        """Principal components of the values v_j and of what attention makes of them, at the places of prediction, in the last layer: ``pc1_value``,
-        ``pc1_output``, share of the variance along the first component; ``r_value``, ``r_output``, absolute correlation of that component with the entropy of the
-        exact distribution; ``pc_value``, ``pc_output`` ``(2, n)``, first two components at the places that :func:`shown` keeps."""
+        """Principal components of the values v_j and of what attention makes of them, at the places of prediction, in the last layer.
+
+        ``pc1_value``, ``pc1_output``: share of the variance along the first component. ``r_value``, ``r_output``: absolute correlation of that component with
+        the entropy of the exact distribution. ``pc_value``, ``pc_output`` ``(2, n)``: first two components at the places that :func:`shown` keeps.
+        """
         layer = self.n_layers - 1
         x = rms_norm(self.gain[layer], self.stream(tokens)[layer])
         values = self.heads("value", layer, x)
@@ -226,9 +228,11 @@ class SelectiveSsm(SequenceModel):
 
 
 def lstm_scan(drive: Tensor, recurrent: Tensor) -> dict[str, Tensor]:
-    """``c_t = f_t c_{t-1} + i_t g_t``, ``h_t = o_t tanh(c_t)`` from zero, with gates ``sigma(recurrent h_{t-1} + drive_t)``: ``i``, ``f``, ``g``, ``o``, ``c``,
-    ``h``, each ``(W, T, ...)``, from ``drive (4W, T, ...)``, what the inputs give to the input gate, forget gate, candidate and output gate, in this order, and
-    ``recurrent (4W, W)``."""
+    """``c_t = f_t c_{t-1} + i_t g_t``, ``h_t = o_t tanh(c_t)`` from zero, with gates ``sigma(recurrent h_{t-1} + drive_t)``.
+
+    Gives ``i, f, g, o, c, h``, each ``(W, T, ...)``. ``drive (4W, T, ...)`` is what the inputs give to input gate, forget gate, candidate and output gate, in
+    this order; ``recurrent`` is ``(4W, W)``.
+    """
     width = recurrent.shape[1]
     cell = hidden = torch.zeros_like(drive[:width, 0])  # (W, ...)
     found: dict[str, list[Tensor]] = {name: [] for name in "ifgoch"}
@@ -268,6 +272,10 @@ class PrefixMlp(SequenceModel):
         self.longest = length
         self._add("prefix", self.width, length, token_width, fan_in=length * token_width)
         self._add("start", self.width, length, fan_in=length)
+
+    def _mix(self, layer: int, x: Tensor) -> Tensor:
+        """Positions meet in the first matrix only."""
+        return torch.zeros_like(x)
 
     def stream(self, tokens: Tensor) -> list[Tensor]:
         """As in :class:`SequenceModel`; the embedding adds a matrix over all places so far, summed up along the sequence."""

@@ -19,6 +19,8 @@ class _Trained(Model):
 
     def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:
         super().__init__()
+        assert init in ("code", "glorot"), init
+        assert init in ("code", "glorot"), init
         self.kernel, self.init, self.layers, self.known = kernel, init, layers, known
         self.n_classes, self.width = n_classes, width
         self._add("embed", width, n_classes, sd=1.0)
@@ -29,7 +31,7 @@ class _Trained(Model):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
-        """Draw all parameters, or ``W_e`` as known."""
+        """Draw all parameters; ``scale`` multiplies every deviation and bound. Then set ``W_e`` to the known embedding, if there is one."""
         super().initialise(generator, scale)
         if self.known is not None:
             self.embed.copy_(self.known.embedding)

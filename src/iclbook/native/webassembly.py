@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from ..errors import UserError
 from ..project import find_root
 from . import HERE
 
@@ -66,6 +67,14 @@ def stored() -> tuple[str, bytes]:
 
 def write() -> Path:
     """Compile the module and store it."""
+    if lacking := missing():
+        raise UserError(
+            f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."
+        )
+    if lacking := missing():
+        raise UserError(
+            f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."
+        )
     text = base64.b64encode(gzip.compress(compiled(), 9, mtime=0)).decode()
     path = script()
     path.parent.mkdir(exist_ok=True)

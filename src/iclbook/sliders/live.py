@@ -58,8 +58,6 @@ class LivePanel(Panel):
         if hasattr(control, "options"):
             return 0, control.index, len(control.options) - 1
         low, high = control.min, control.max
-        return (
-            (10.0**low, control.value, 10.0**high)
-            if isinstance(control, w.FloatLogSlider)
-            else (low, control.value, high)
-        )
+        if isinstance(control, w.FloatLogSlider):
+            low, high = 10.0**low, 10.0**high
+        return low, control.value, high

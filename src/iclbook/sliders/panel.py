@@ -136,7 +136,7 @@ class Panel(w.VBox):
         self.add_class("iclbook-sliders")
 
     def follow(self) -> None:
-        """Do what the front end does after a control moved, and refuse another frame than that of its position (nothing where the kernel answers itself)."""
+        """Do what the front end does after a control moved. A frame that does not belong to that position is a RuntimeError. In a live panel nothing is to do."""
 
     def words(self, values: dict[str, Any], shown: Sequence[str]) -> str:
         """Alt text of the frame at these values, which the controls show in these words."""

@@ -45,6 +45,7 @@ class StaticPanel(Panel):
         self.stack = self._stack({place: pictures[content] for place, content in drawn.items()}, ())
         self.about = {
             "title": self.title,
+            "sliders": [{"label": slider.label, "labels": list(slider.labels)} for slider in self.sliders],
             "start": list(self.indices()),
             "frames": {",".join(map(str, place)): frame.sha256 for place, (frame, _) in drawn.items()},
             "description": self.description,
@@ -80,6 +81,7 @@ class StaticPanel(Panel):
         return tuple(control.index for control in self.controls)
 
     def positions(self, control: w.Widget) -> range:
+        """Every position."""
         return range(len(control.options))
 
     def follow(self) -> None:

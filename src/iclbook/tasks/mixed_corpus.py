@@ -47,7 +47,7 @@ def law_table(device: str) -> Tensor:
 
 
 def regression_lines(words: Tensor, reserved: bool) -> tuple[Tensor, Tensor]:
-    """Five lines of ``y = a x + b`` with different x, x and y ``(5, ...)``, from words ``(11, ...)``: one for the law, ten for the order of the digits x.
+    """x and y, ``(5, ...)`` each, of five lines ``y = a x + b`` with different x. Of the words ``(11, ...)`` one chooses the law and ten order the digits x.
 
     No training document begins as a probe (``reserved``) does: where the sum of the first two x is a multiple of 5, documents have them ascending and probes
     descending.

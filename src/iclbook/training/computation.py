@@ -161,7 +161,7 @@ def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.n
     for name, array in again.items():
         other, axes = stored[name], tuple(range(1, array.ndim))
         size = np.nanmax(np.abs(other), axis=axes, keepdims=True, initial=0.0)
-        distance = np.nan_to_num(apart(array, other), nan=np.inf)
+        distance = np.where(np.isnan(array) == np.isnan(other), apart(array, other), np.inf)
         shares = share_of(distance, within * size + FACTOR * moved[name])
         found.append(shares.max(axis=axes, initial=0.0))
     return np.max(found, axis=0)

@@ -25,7 +25,7 @@ from .data import Stream
 from .groups import Adam, Group, State, Tensors, squared_error
 
 
-class _Call(nn.Module):
+class Call(nn.Module):
     """Turns ``function(model, ...)`` into a module call, which is what functional_call can re-parametrise."""
 
     def __init__(self, model: nn.Module, function: Any) -> None:
@@ -52,8 +52,8 @@ class Ensemble:
     ) -> None:
         self.group, self.steps, self.runs = group, steps, group.runs
         self.model = group.build()
-        self._scored = _Call(self.model, lambda model, *parts: group.loss(model, Batch(*parts)))
-        self._observed = _Call(self.model, group.observe)
+        self._scored = Call(self.model, lambda model, *parts: group.loss(model, Batch(*parts)))
+        self._observed = Call(self.model, group.observe)
         stacks: dict[str, list[Tensor]] = {}
         for run in group.runs:  # drawn on the CPU, so that every device starts from the same point
             self.model.initialise(generator(run.seed, INIT), run.init_scale)

@@ -94,7 +94,8 @@ def gradient_flow(
         solved = solve_ivp(velocity, (0.0, float(until)), start.ravel(), method, at, **options)
     if solved.status < 0 or not np.isfinite(solved.y).all():
         raise UserError(
-            f"the flow stopped before t={until:.3g} ({solved.message})", "Check the start and the gradient."
+            f"the flow stopped at t={solved.t[-1]:.3g}, before t={until:.3g} ({solved.message})",
+            "Check the start and the gradient.",
         )
     states = solved.y.T.reshape(-1, *start.shape)
     return Flow(solved.t, states, tuple(solved.t_events or ()), solved.sol)
@@ -124,7 +125,7 @@ def first_crossings(
         rtol, atol: bound on the error of a step, root mean square over a run's parameters.
 
     Raises:
-        UserError: a run that takes too many steps.
+        UserError: a run that takes too many steps, or a gradient that is not finite.
     """
     y = np.array(start, dtype=float)
     end = np.broadcast_to(np.asarray(until, dtype=float), (len(y),)).copy()
@@ -140,6 +141,10 @@ def first_crossings(
             return times
         h = np.minimum(step, end - t)
         new, new_slope, error = _try(gradient, y, slope, h)
+        if not np.isfinite(new_slope).all():
+            raise UserError("the gradient of a run is not finite", "Check the start and the gradient.")
+        if not np.isfinite(new_slope).all():
+            raise UserError("the gradient of a run is not finite", "Check the start and the gradient.")
         scale = atol + rtol * np.maximum(np.abs(y), np.abs(new))
         size = np.sqrt(((error / scale) ** 2).mean(1))
         taken = size <= 1

@@ -114,7 +114,7 @@ def segment_ends(record: Sequence[int]) -> list[int]:
 
 
 def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, Tensor]:
-    """The state at step ``done`` of the first run of every group that is not too large, ``"group/step/part" -> array``."""
+    """The state at step ``done`` of the first run of every group that is not too large, ``"group/step/part" -> tensor``."""
     found = {}
     for ensemble in ensembles:
         parts = [x[:1].cpu().clone() for x in ensemble.leaves()]

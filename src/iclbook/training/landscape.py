@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..draw import numpy_rng
 from ..tasks import Batch
-from .ensemble import _Call
+from .ensemble import Call
 
 Array = np.ndarray
 #: ``loss(model, batch)``, a number; ``values(model, batch)``, what attention averages, ``(..., keys, ...)``: values as the answer sees them.
@@ -30,14 +30,14 @@ class Landscape:
     Attributes:
         start: ``start(seed)``: parameters ``(n,)`` at scale 1, to be multiplied by a scale; standard normal for a module (:class:`Family`).
         evaluate: ``evaluate(theta) -> (loss, gradient)``, float64.
-        look: ``look(states (T, n)) -> (attention (T, ...), values (T, ...))`` on the prompts, flat, where the model has both.
+        attention_and_values: of ``(states (T, n)) -> (attention (T, ...), values (T, ...))`` on the prompts, flat, where the model has both.
         routing: ``(n,)``, which parameters make scores; none where the model has no queries and keys of its own.
         hessian: ``hessian(theta) -> (n, n)``, second derivatives of a loss whose valleys are so narrow that its flow is stiff.
     """
 
     start: Callable[[int], Array]
     evaluate: Callable[[Array], tuple[float, Array]]
-    look: Callable[[Array], tuple[Array, Array]] | None = None
+    attention_and_values: Callable[[Array], tuple[Array, Array]] | None = None
     routing: Array | None = None
     hessian: Callable[[Array], Array] | None = None
 
@@ -93,7 +93,7 @@ class Family:
         self.sizes = [shape.numel() for shape in self.shapes.values()]
         self.routing = np.concatenate([np.full(s.numel(), name in ROUTING) for name, s in self.shapes.items()])
         self.stiff, self.sees = stiff, values is not None
-        self._loss, self._seen = _Call(model, loss), _Call(model, seen)
+        self._loss, self._seen = Call(model, loss), Call(model, seen)
         self._record: Callable[..., tuple[Tensor, Tensor]] | None = None
 
     def __call__(self, batch: Batch, *held: Tensor) -> Landscape:
@@ -102,12 +102,12 @@ class Family:
         return Landscape(
             lambda seed: numpy_rng(seed).standard_normal(sum(self.sizes)),
             partial(self.evaluate, inputs),
-            partial(self.look, inputs) if self.sees else None,
+            partial(self.attention_and_values, inputs) if self.sees else None,
             self.routing,
             partial(self.hessian, inputs) if self.stiff else None,
         )
 
-    def _at(self, call: _Call, flat: Tensor, inputs: tuple[Tensor, ...]) -> Any:
+    def _at(self, call: Call, flat: Tensor, inputs: tuple[Tensor, ...]) -> Any:
         """What a function gives with parameters ``flat (n,)``; inputs are the batch's three parts, then what is held."""
         parts = zip(self.shapes.items(), flat.split(self.sizes), strict=True)
         named = {f"model.{name}": part.view(shape) for (name, shape), part in parts}
@@ -125,7 +125,9 @@ class Family:
         if self._record is None:
             graph = make_fx(lambda *these: self.slope(*these))(*every)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # what follows it sums in another order
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # torch.export, which replaces it, sums in another order
                 self._record = torch.jit.trace(lambda *these: graph(*these), every, check_trace=False)
         slope, value = self._record(*every)
         return float(value), slope.numpy()
@@ -135,7 +137,7 @@ class Family:
         return torch.func.hessian(lambda flat: self._at(self._loss, flat, inputs))(_flat(theta)).numpy()
 
     @torch.no_grad()
-    def look(self, inputs: tuple[Tensor, ...], states: Array) -> tuple[Array, Array]:
+    def attention_and_values(self, inputs: tuple[Tensor, ...], states: Array) -> tuple[Array, Array]:
         """Attention and values at ``states (T, n)``, flat."""
         attention, averaged = torch.func.vmap(lambda flat: self._at(self._seen, flat, inputs))(_flat(states))
         return attention.numpy(), averaged.numpy()

@@ -62,9 +62,11 @@ def replay_segments(study: Study, results: store.Results, kept: Arrays, device: 
     for end in sorted({end for _, end in places}):
         part = study.of_groups([name for name in study.group_names if (name, end) in places])
         part, there = thinned(part, results, stride=0)
-        at = {name: there[f"{name}/steps"] == end for name in part.group_names}
-        rows = {key: (array, at[key.split("/")[0]]) for key, array in there.arrays.items()}
-        stored = {key: array[row] for key, (array, row) in rows.items() if array.shape[:1] == row.shape}
+        stored = {}
+        for name in part.group_names:
+            at_end = there[f"{name}/steps"] == end
+            recorded = {k: v for k, v in there.group(name).items() if v.shape[:1] == at_end.shape}
+            stored |= {f"{name}/{k}": v[at_end] for k, v in recorded.items()}
 
         def train(part: Study, end: int = end) -> Arrays:
             return pack(part.trainer(device, compile=False).train_segment(kept, end))
@@ -205,7 +207,8 @@ def verify_study(study: Study, profile: str, device: str = "cpu", every: bool = 
 def stamp(
     study: Any, profile: str, results: store.Results, shares: Mapping[str, float], trajectory: str, device: str
 ) -> dict[str, Any]:
-    """Stamp results whose ``shares`` of what rounding explains are all at most 1; what the provenance then keeps under ``verified``."""
+    """Stamp results as made from today's source, and return what the provenance keeps under ``verified``. A share above 1, a deviation larger than what
+    rounding explains, or one that is no number, is a UserError."""
     for what, share in shares.items():
         if not share <= 1:
             made_on = results.provenance["device"]

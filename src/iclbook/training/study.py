@@ -72,9 +72,9 @@ class Study:
 
     def trainer(self, device: str = "auto", compile: bool | None = None) -> Trainer:
         """A trainer at step 0."""
-        sizes, about = (self.steps, self.batch_size, self.record), f"{self.paper}/{self.name}"
-        dtype = getattr(torch, self.dtype)
-        return Trainer(self.data, self.groups, *sizes, device, compile, dtype, about, self.compile_from)
+        sizes, label = (self.steps, self.batch_size, self.record), f"{self.paper}/{self.name}"
+        how = {"dtype": getattr(torch, self.dtype), "label": label, "compile_from": self.compile_from}
+        return Trainer(self.data, self.groups, *sizes, device, compile, **how)
 
     @property
     def may_diverge(self) -> tuple[str, ...]:

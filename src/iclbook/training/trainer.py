@@ -62,12 +62,14 @@ class Trainer:
         label: str = "the training",
         compile_from: int | None = COMPILE_FROM_STEPS,
     ) -> None:
-        self.data, self.steps, self.batch_size = data if hasattr(data, "fixed") else Stream(data), steps, batch_size
+        self.data = data if hasattr(data, "fixed") else Stream(data)  # of a task: fresh batches
+        self.steps, self.batch_size = steps, batch_size
         self.device, self.dtype, self.label = pick_device(device), dtype, label
         record = history.log_and_linear_steps(steps) if record is None else record
         self.record = sorted({0, steps, *(int(s) for s in record if 0 <= s <= steps)})
         self.streams = sorted({run.data_seed for group in groups for run in group.runs})
         self.ensembles = [Ensemble(g, steps, self.streams, self.device, dtype) for g in groups]
+        assert {step for g in groups for step in g.keep_at} <= {*self.record}, "parameters are kept at recorded steps"
         watched = dict.fromkeys(g.observe for g in groups)  # groups that are observed alike share their held-out data
         self._held_out = {observe: placed(observe.held_out(), self.device, dtype) for observe in watched}
         self._fixed = placed(tuple(self.data.fixed(self.streams)), self.device, dtype)
@@ -191,8 +193,8 @@ class Trainer:
         for ensemble, records in zip(self.ensembles, self._records, strict=True):
             group, total = ensemble.group, ensemble.loss_sum
             mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
-            # of a perturbed replica those of moved parameters: measuring rounds, too
             held_out = self._held_out[group.observe]
+            # a perturbed replica is measured at moved parameters: measuring rounds, too
             found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen), held_out)
             names = group.keep if self.done in group.keep_at else ()
             kept = {name: ensemble.params[name].half() for name in names}
@@ -292,7 +294,7 @@ class Trainer:
             self._save(checkpoint, config)
         return self.history()
 
-    def train_segment(self, states: dict[str, Any], end: int) -> dict[str, History]:
+    def train_segment(self, states: dict[str, np.ndarray], end: int) -> dict[str, History]:
         """Train a new trainer of the first run of each group from kept states to the record at step ``end``: the record there alone."""
         self.done = end - SEGMENT
         with torch.no_grad():

@@ -22,7 +22,8 @@ Case = namedtuple("Case", "x y w mask")
 
 def random_case(index: int, largest: int = 12) -> Case:
     """Case ``index``: sizes (up to ``largest`` positions), scale of the weights (0.3 to 1.5), causal or full."""
-    gen, ranges = generator(index, 7), ((2, largest), (1, 7), (1, 6), (1, 6), (2, 7))  # 7: the purpose of these cases
+    gen = generator(index, 7)  # 7: the purpose of these cases
+    ranges = (2, largest), (1, 7), (1, 6), (1, 6), (2, 7)  # of T, d_x, d_k, d_v and n
     T, d_x, d_k, d_v, n = (int(torch.randint(low, high + 1, (), generator=gen)) for low, high in ranges)
     x = torch.randn(T, d_x, generator=gen, dtype=torch.float64)
     y = torch.randint(0, n, (T,), generator=gen)
@@ -95,7 +96,8 @@ def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
 def first_order(n: int = 40) -> dict[str, float | list[float]]:
     """What first order misses: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
     exponents: dict[str, list[float]] = defaultdict(list)
-    context, logs = [], np.linspace(np.log(1e-4), np.log(1e-2), 5)  # of the step sizes
+    context = []
+    logs = np.linspace(np.log(1e-4), np.log(1e-2), 5)  # of the step sizes
     rates = torch.from_numpy(np.exp(logs))[:, None, None]
     for index in range(n):
         case = random_case(index)

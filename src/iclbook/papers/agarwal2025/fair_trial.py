@@ -96,7 +96,7 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
     ahead = {name: em.only(others[name].seeds)["held_out"][-1] - others[name]["held_out"][-1] for name in RIVALS}
     em, sgd = em.only(turns.seeds), sgd.only(turns.seeds)
     level = sgd["nll"][-1]
-    pace = [steps_to(others[f"uniform{rate:g}"], level).mean() * rate for rate in (0.02, 0.1)]
+    pace = [steps_to(others[f"uniform{rate:g}"].only(turns.seeds), level).mean() * rate for rate in (0.02, 0.1)]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
     by_heart = [others[name][kind][-1].mean() for name in ("uniform1", "adam0.001") for kind in ("nll", "held_out")]
     return {f"fair/vs_{name}": paired(difference) for name, difference in ahead.items()} | {

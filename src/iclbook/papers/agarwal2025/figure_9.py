@@ -208,13 +208,14 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, of: str, error: str) -> dict[str, object]:
-    """How much nearer to its end attention is than values and error, mean over training and paired by run."""
+def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
+    """How much nearer to its end attention is than values and error, mean over training and paired by run; recorded as ``prefix/left``,
+    ``prefix/before_values`` and ``prefix/before_<error_name>``."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
     return {
-        f"{of}/left": [float(own.mean()) for own in mean.values()],
-        f"{of}/before_values": paired(mean["attention"] - mean["values"]),
-        f"{of}/before_{error}": paired(mean["attention"] - mean["error"]),
+        f"{prefix}/left": [float(own.mean()) for own in mean.values()],
+        f"{prefix}/before_values": paired(mean["attention"] - mean["values"]),
+        f"{prefix}/before_{error_name}": paired(mean["attention"] - mean["error"]),
     }
 
 

@@ -129,7 +129,8 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
 
 
 def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
-    """Figure 1 of one run: the value and its update, the signal, the context and its change; in the second panel arrows lie along one line, and beside each other."""
+    """Figure 1 of one run: the value, the context and the error; then the signal and the changes of value and context on one scale, drawn beside each other,
+    since they lie along one line."""
     fig, axes = style.figure(2, aspect=0.85)
     step = {name: part[r] for name, part in steps.items()}
     _arrow(axes[0], step["v"], style.PALETTE[0], "value $v_j$")

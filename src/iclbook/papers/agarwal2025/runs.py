@@ -99,7 +99,8 @@ def fresh(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
 
 
 def regularisation(seeds: Sequence[int], steps: int, record: tuple[int, ...] = ()) -> Study:
-    """Section 8.2 on one short sequence a seed: plain, with LayerNorm on values, and with each share of attention dropped; circuits are the weights."""
+    """Section 8.2 on one short sequence a seed: plain, with LayerNorm on values, and with each share of attention dropped; recorded at both ends
+    and after the steps ``record``; circuits are the weights."""
     runs = tuple(Run(seed, DROPOUT_RATE, INIT_SCALE) for seed in seeds)
     kinds = {"plain": ({}, 0.0), "normed": ({"value_norm": True}, 0.0)}
     kinds |= {f"dropped{share}": ({}, share) for share in DROPOUTS}

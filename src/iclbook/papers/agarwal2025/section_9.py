@@ -56,7 +56,8 @@ Draw = namedtuple("Draw", "x values theta read labels")
 
 def sample_network(seed: int, n_states: int | None = None) -> Draw:
     """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
-    g, ranges = torch_rng(seed), ((4, 5), (2, 4), (2, 3), (2, 4), (4, 7))
+    g = torch_rng(seed)
+    ranges = (4, 5), (2, 4), (2, 3), (2, 4), (4, 7)  # of D, V, K, C and T
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=g, dtype=torch.float64) / math.sqrt(shape[-1])

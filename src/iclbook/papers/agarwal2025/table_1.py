@@ -77,9 +77,15 @@ def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
     """First step at which each seed's loss is down to ``level`` ``(seeds,)``, interpolated between records; the last step where it never is."""
     found = []
     for loss, target in zip(curve["nll"].T, level, strict=True):
-        b = max(1, int(np.append(loss[:-1] <= target, True).argmax()))
-        part = np.clip((loss[b - 1] - target) / (loss[b - 1] - loss[b]), 0, 1)
-        found.append(curve.steps[b - 1] + part * (curve.steps[b] - curve.steps[b - 1]))
+        reached = loss <= target
+        b = int(reached.argmax())
+        if not reached.any():
+            found.append(curve.steps[-1])
+        elif b == 0:
+            found.append(0.0)
+        else:
+            part = (loss[b - 1] - target) / (loss[b - 1] - loss[b])
+            found.append(curve.steps[b - 1] + part * (curve.steps[b] - curve.steps[b - 1]))
     return np.array(found)
 
 
@@ -99,7 +105,8 @@ def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = Fa
 
 
 def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
-    """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own Bayes floor, and as printed; SGD's spread."""
+    """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own
+    Bayes floor; the same of the entropies that Table 1 prints; and the standard deviation of SGD's final loss."""
     top, says = math.log(chain.n), claims.printed("agarwal2025")
     floor = top - bayes_losses(chain, em.seeds)  # (seeds,), nats that can be learned
     printed = [(top - says[f"table1/entropy_{arm}"]) / (top - chain.entropy_rate) for arm in ("em", "sgd")]

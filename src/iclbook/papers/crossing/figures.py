@@ -153,7 +153,8 @@ def law_on(
     leads: Mapping[str, Mapping[str, Array]],
     races: Mapping[str, Race],
 ) -> Figure:
-    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps saved; each draw or seed."""
+    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps over those of
+    the plain rate; every draw or seed is shown."""
     fig, ax = style.figure(aspect=0.45)
     if law == "wait":
         _wait(ax, model, waits[model])

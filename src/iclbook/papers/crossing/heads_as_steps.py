@@ -45,7 +45,8 @@ def answers(kq: Array, ov: Array, batch: Batch, activation: str) -> Array:
 
 
 def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[str, Step]:
-    """For each kernel ``sum_i k(x_i, x_q) y_i`` ``(PROMPTS,)``; ``centred`` is the linear kernel on centred covariates."""
+    """For each kernel the :data:`Step` that answers ``sum_i k(x_i, x_q) y_i``; ``centred`` is the linear kernel on centred covariates, and linear kernels
+    ignore the width."""
     x, y, query = batch.context[:, :-1].movedim(-1, 0), batch.context[:, -1].T, batch.query.T
 
     def of(kernel: str) -> Step:
@@ -62,7 +63,8 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
 
 def unexplained(answers: Array, step: Step) -> Array:
-    """What each prompt ``(R, PROMPTS / 2)`` that did not choose the best step adds to the share of the mean square of answers ``(R, PROMPTS)`` left, their mean."""
+    """What the best step leaves of the answers ``(R, PROMPTS)``. It is chosen on the first half of the prompts; each prompt of the second half adds this
+    ``(R, PROMPTS / 2)`` to the share of the mean square that is left, which is their mean."""
     half, found = answers.shape[1] // 2, []
     for answer in answers:
         fit, read = answer[:half], answer[half:]

@@ -141,6 +141,7 @@ def heads_of(n_heads: int) -> Family:
     return Family(Attention(2, n_heads), squared_error, values=read_out)
 
 
+#: As ``heads_of(2)``, for batches of 128 prompts: a family records its operations for one shape of batch.
 _FEW = Family(Attention(2, 2), squared_error)
 _CHAIN = Family(SingleHead(CHAIN.d, 3, 3, CHAIN.n), next_symbol, values=_symbol_values)
 #: Model -> ``landscape(draw)``. A draw is one of prompts and, with categories, of embeddings.

@@ -110,8 +110,12 @@ TRIALS: dict[str, Trial] = {
     "linear": Trial(OwnPrompts(REGRESSION), Attention, {**_HEADS, "activation": "linear"}, squared_error, 0.02),
     # the bias of keys adds the same to all scores of a query
     "deep": Trial(OwnPrompts(REGRESSION), DeepAttention, _STACK, squared_error, 0.01, held=("key_bias",)),
-    "chain": Trial(OwnSequence(), SingleHead, _CHAIN, next_symbol, 0.1, 0.1, ("W_V", "W_O"), _ROUTING),
-    "known": Trial(_KNOWN, TrainedStep, _CATEGORIES, cross_entropy, 0.02, 1.0, ("W_V", "P"), _ROUTING, ("embed",)),
+    "chain": Trial(
+        OwnSequence(), SingleHead, _CHAIN, next_symbol, 0.1, scale=0.1, values=("W_V", "W_O"), routing=_ROUTING
+    ),
+    "known": Trial(
+        _KNOWN, TrainedStep, _CATEGORIES, cross_entropy, 0.02, values=("W_V", "P"), routing=_ROUTING, held=("embed",)
+    ),
 }
 
 

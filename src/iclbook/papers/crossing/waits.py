@@ -60,6 +60,8 @@ def follow(landscape: Landscape, start: Array, event: Callable[[Array], float], 
 def leave(landscape: Landscape, start: Array, fallen: float = FALLEN, between: bool = False) -> Flow:
     """:func:`follow` until the loss has fallen by the share ``fallen`` of what it is at the origin."""
     goal = (1 - fallen) * landscape.value(np.zeros_like(start))
+    there = f"a start of size {np.abs(start).max():.2g} has left already: choose a smaller one"
+    assert landscape.value(start) > goal, there
     return follow(landscape, start, lambda theta: goal - landscape.value(theta), between)
 
 
@@ -206,7 +208,7 @@ def lead(landscape: Landscape, start: Array) -> float:
         flow = leave(landscape, start, WAY, between=True).resampled(TIMES)
     except Resting:
         return float("nan")
-    attention, values = landscape.look(flow.states)
+    attention, values = landscape.attention_and_values(flow.states)
     return float(np.log(halfway(flow.times, attention) / halfway(flow.times, values)))
 
 
@@ -231,8 +233,8 @@ def kept_leads(followed: Results) -> dict[str, dict[str, Array]]:
 
 
 def timing_values(found: Mapping[str, Mapping[str, Array]], draws: int) -> dict[str, object]:
-    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward;
-    and of how many draws in all the models came to rest before they had taken the way."""
+    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward.
+    ``timing/passed_over`` counts the draws, of all models together, from which the model came to rest before."""
     values: dict[str, object] = {"timing/draws": draws}
     values["timing/passed_over"] = sum(draws - len(of["equal"]) for of in found.values())
     for name, of in found.items():

@@ -186,8 +186,8 @@ def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
 
 
 def one_sided_form(census: Results, ends: ByCount) -> Records:
-    """Norms over that of omega I of the antisymmetric and the traceless symmetric part of KQ's top block, medians over the heads of runs of the census
-    that end with heads of one sign; the former of the other runs, too."""
+    """Sizes of the antisymmetric part (``skew``) and of the traceless symmetric part (``symmetric``) of KQ's top block, over that of omega I: medians over the
+    heads of census runs that end with heads of one sign. ``skew_of_pairs``: the antisymmetric part in the other runs."""
     parts: dict[str, list[float]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
     for n, h in ends.items():
         block = census[f"h{n}/kq"][-1, ..., :-1, :-1].astype(float)  # (R, H, d, d)

@@ -158,12 +158,12 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
         """Every run's value with its error: how runs differ in ``vary``, and how prompts do."""
         return Estimate(np.concatenate(values), float(np.hypot(run_sd(*vary), of_prompts)))
 
-    first, last = yhats[min(yhats)][0], max(yhats)
+    first, most = yhats[min(yhats)][0], max(yhats)  # predictions of a run (B,), and the largest number of heads
     of_difference = over_blocks(lambda y, v, g: unexplained(y, v) - unexplained(y, g), first, vanilla, debiased)
     return {
         "kf3/unexplained": every(left, left, over_blocks(unexplained, first, debiased)),
         "kf3/unexplained_vanilla": every(left_vanilla, apart, of_difference),
-        "twohead/unexplained": every(missed, missed, over_blocks(unlike_pair, yhats[last][0], pairs[last][0])),
+        "twohead/unexplained": every(missed, missed, over_blocks(unlike_pair, yhats[most][0], pairs[most][0])),
     }
 
 

@@ -206,6 +206,10 @@ def off_steps(heads: MultiHeads, steps: Array) -> Array:
 
 def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]) -> Settings:
     """Heads by setting and number."""
+    for t in tasks.values():
+        third = t.d // 3
+        thirds = [list(range(2 * third)), list(range(third, t.d))]
+        assert [list(support) for support in t.supports] == thirds, "feature groups are thirds of the features"
     scales = {setting: 1.0 if setting == "text" else code_scale(t.d, t.n_tasks) for setting, t in tasks.items()}
     return {
         setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), scale) for h in PAPER_HEADS}

@@ -79,7 +79,7 @@ def debiased_gd_error(eta: ArrayLike, d: float | Array, L: float | Array, noise_
 
 
 def length_for_accuracy(rel: float, d: int, noise_var: float) -> float:
-    """The L at which the approximate loss in the limit gamma -> 0 is off by the share ``rel`` of the true loss, 1/(L + (1 + s2) d); needs noise."""
+    """The L at which the error of the approximate loss in the limit gamma -> 0, 1/(L + (1 + s2) d), is the share ``rel`` of the true loss; needs noise."""
     q = (1.0 + noise_var) * d
     return (1.0 / rel - 1.0 - q) / noise_var - q
 

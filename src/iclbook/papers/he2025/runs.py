@@ -123,7 +123,8 @@ def reduced(steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -
 
 
 def activations(name: str, steps: int, seeds: int, batch_size: int = 256, rate: float = 1e-3) -> Study:
-    """Figure 4.2 with another C: ``activations_coded`` with the code's 1/sqrt(d+1), ``activations_small`` 1 + Cx whose sum starts farther from its zero."""
+    """Figure 4.2 with another C: ``activations_coded`` with the code's 1/sqrt(d+1), ``activations_small`` 1 + Cx with the smaller C
+    of :data:`SMALL_C`, where the sum of its weights starts farther from zero."""
     if name == "activations_coded":
         of = {kind: {"activation": kind, "score_scale": "code"} for kind in ACTIVATIONS}
     else:

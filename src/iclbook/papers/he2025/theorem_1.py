@@ -28,8 +28,9 @@ def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[st
     """The approximate loss against the true one, along the runs of ``run`` and against length at gamma = 0.03 on the manifold.
 
     Returns:
-        ``true``, ``approx`` and ``without`` its zero-sum term (1 + s2)/L <mu, 1>^2, ``(R, T)``, at about ``points`` ``steps``, evenly in the logarithm;
-        at ``lengths`` the signed relative errors ``gap`` of the loss and ``excess_gap`` of its excess over the noise.
+        ``steps`` ``(T,)``, about ``points`` of them, evenly in the logarithm; at each ``(R, T)`` the ``true`` loss, the ``approx`` one, and ``without``: the
+        approximate one without its zero-sum term (1 + s2)/L <mu, 1>^2. ``lengths``, and at each the signed relative errors ``gap`` of the loss and
+        ``excess_gap`` of its excess over the noise.
     """
     wanted = np.concatenate([[0], np.geomspace(1, run.steps[-1], points)])
     pick = np.unique([np.argmin(np.abs(run.steps - step)) for step in wanted])
@@ -362,10 +363,8 @@ def errata_records(example: tuple[Tensor, Tensor, Tensor, Tensor], two: Heads) -
     closed_form = attend(kq, ov[:, -1:], context, query)  # no query among the keys
     masked = attend(kq, ov[:, -1:], torch.cat([context, token[None]]), query)
     sides = np.minimum((two.omega[-1] > 0).sum(-1), (two.omega[-1] < 0).sum(-1))  # (R,)
-    defined, used = (
-        {"S_gamma", "S-bar"},
-        {"S*", "S-bar"},
-    )  # solution sets of the text, and of Theorem 1 (transcribed by hand)
+    # solution sets that the text defines, and those that Theorem 1 names (transcribed by hand)
+    defined, used = {"S_gamma", "S-bar"}, {"S*", "S-bar"}
     return {
         "typo/mask_difference": (masked - closed_form).abs().max().item(),
         "typo/two_heads_in_space": bool((sides > 1).any()),

@@ -59,7 +59,7 @@ TRIES = (
     ("never", "No pair", {"seed": 6}, "From some starts, about one in five, two heads keep one sign for good. They do no better than one head.", "both-signs", "The claim on both signs"),
     ("dummy", "Four heads", {"heads": 4, "seed": 2}, "One pair does the work. The other two heads fade: dummy heads, with small ω and small μ.", "fig2.7", "Figure 2.7"),
     ("large", "A large start", {"scale": 2.0, "seed": 4}, "From entries twice as large a pair forms, too. It takes longer until KQ is a multiple of the identity.", "robust", "The claim on other starts"),
-    ("rate", "A high rate", {"rate": 0.02, "seed": 16}, "At rate 0.02 γ stays near 0.28. Lower the rate while it trains, and γ falls: it is not the minimum of the loss.", "q-minimiser", "Our question on γ"),
+    ("rate", "A high rate", {"rate": 0.02, "seed": 16}, "At rate 0.02 γ stays near 0.28. Lower the rate while it trains (in the page), and γ falls: it is not the minimum of the loss.", "q-minimiser", "Our question on γ"),
     ("linear", "Linear attention", {"heads": 1, "activation": "linear", "seed": 0}, "Without a softmax one head makes the gradient step alone. It needs no pair.", "fig4.1", "Figure 4.1"),
 )  # fmt: skip
 

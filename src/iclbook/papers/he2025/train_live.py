@@ -76,7 +76,7 @@ class TrainingPanel(LivePanel):
 
     def _begin(self) -> None:
         """A new run where the sliders stand."""
-        self.settings = {}
+        self.settings = {}  # differs from every setting: :meth:`_run_so_far` makes a new trainer
         self._redraw(None)
 
     def _try(self, name: str) -> None:

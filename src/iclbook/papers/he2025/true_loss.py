@@ -95,8 +95,9 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
 
 
 def exact_quadratic(omega: Array, d: int, L: int, noise_var: float) -> tuple[Array, Array]:
-    """A ``(H,)`` and B ``(H, H)`` of the true loss 1 + s2 - 2 mu.A + mu^T B mu at fixed ``omega`` (H,)."""
+    """A ``(H,)`` and B ``(H, H)`` of the true loss 1 + s2 - 2 mu.A + mu^T B mu at fixed ``omega`` (H,); L >= 2 for several heads."""
     n = len(omega)
+    assert L > 1 or n == 1, "several heads need two examples or more"
     kappa = (d - 1) / d + noise_var
     linear, matrix = np.zeros(n), np.zeros((n, n))
     for r, weight in zip(*_radius_nodes(d), strict=True):

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from pydantic.dataclasses import dataclass
 from scipy import stats
 
+from ...claims.yaml_lines import read_yaml
 from ...drawing.figure_data import Table
 from ...numbers import numbers
 from .probe_statistics import spearman_exact_p
 
-_DATA = yaml.load(Path(__file__).with_name("arithmetic.yaml").read_text(encoding="utf-8"), yaml.BaseLoader)
+_DATA = read_yaml(Path(__file__).with_name("arithmetic.yaml"))
 #: Printed numbers of several models or dimensions, as they are printed.
 SERIES = {name: tuple(row.split()) for name, row in _DATA["series"].items()}
 
@@ -74,7 +74,7 @@ def box(printed: str) -> tuple[Fraction, Fraction]:
     return Fraction(printed) - half, Fraction(printed) + half
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config={"extra": "forbid"})
 class Item:
     """One printed number or sentence and what it should follow from.
 
@@ -100,6 +100,10 @@ class Item:
     above: str = "-1e9"
     below: str = "1e9"
     test: bool = False
+
+    def __post_init__(self) -> None:
+        bounds = {self.at_least, self.at_most, self.above, self.below}
+        assert self.expects or bounds != {"-1e9", "1e9"}, f"{self.id} says neither expects nor a bound"
 
     @property
     def section(self) -> str:

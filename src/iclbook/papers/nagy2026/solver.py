@@ -7,7 +7,7 @@ proved            the hypotheses as printed imply the conclusion
 needs hypothesis  a counterexample to it as printed, and a proof once the named hypothesis is added
 refuted           a counterexample, and no hypothesis is proposed that would mend it
 vacuous           no numbers satisfy the hypotheses
-undecided         the solver ran out of time
+undecided         the solver ran out of time, or no counterexample is listed, or one that is none
 """
 
 import ast
@@ -56,7 +56,7 @@ def formula(written: str, logic: ModuleType, values: Mapping[str, Any]) -> Any:
     return eval(compile(tree, written, "eval"), vars(logic) | dict(values))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, config={"extra": "forbid"})
 class Statement:
     """One sentence of the paper in formal terms: ``given`` implies ``then`` for all real values of the variables.
 
@@ -205,7 +205,7 @@ def check(s: Statement) -> Result:
     if word == PROVED:
         word = VACUOUS if ask(s, then="0 < 0") == PROVED else word
         return Result(s, word, unneeded=tuple(h for h in s.given if ask(s.without(h)) == PROVED))
-    if not is_counterexample(s, s.counterexample):
+    if {*s.counterexample} < s.names - {*s.some} or not is_counterexample(s, s.counterexample):
         return Result(s, UNDECIDED)
     if s.mend and ask(s, (*s.given, s.mend)) == PROVED:
         return Result(s, NEEDS, ask(s, (*s.given, s.decided or s.then), s.mend, s.mend_for_all) == PROVED)

@@ -81,9 +81,10 @@ class OnSequences:
 def studies(profile: str) -> dict[str, Study]:
     """SGD with momentum, as in section 3: order four with the window kept, from two scales, and with everything lifted (of order three at the small profile)."""
     paper = check_profile(profile) == "paper"
+    kept, lifted = ((30, 900), (12, 6000)) if paper else ((2, 40), (2, 80))  # seeds and steps
     rows = (
-        ("free_window", 4, True, {"large": 0.1, "small": 0.01}, *((30, 900) if paper else (2, 40))),
-        ("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, *((12, 6000) if paper else (2, 80))),
+        ("free_window", 4, True, {"large": 0.1, "small": 0.01}, *kept),
+        ("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, *lifted),
     )
     studies = {}
     for name, order, a0, scales, seeds, steps in rows:

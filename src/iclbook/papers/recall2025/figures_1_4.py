@@ -1,5 +1,6 @@
 """Figures 1 and 4 (recall2025): settings whose jumps lie between the printed steps, and stochastic training at one of them."""
 
+from collections import namedtuple
 from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple
@@ -16,14 +17,14 @@ MOMENTUM, BATCH = 0.9, 64
 #: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
 SCALES = (1.0, 0.3, 0.1, 0.03)
 RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
-#: Ranges of rates whose ratios differ by less than this are equally wide, and the first of them is taken. Several settings reach the widest possible, 1750 / 800, exactly: which
-#: of them is largest in floating point is a matter of rounding.
+#: Ranges of rates whose ratios differ by less than this are equally wide, and the first of them is taken. Several settings reach the widest possible,
+#: 1750 / 800, exactly: which of them is largest in floating point is a matter of rounding.
 TIE = 1e-6
 
 
 #: Initial beta ``scale / ratio^h``, and the effective rates ``rate / (1 - momentum)`` for which the printed steps lie on plateaus 1, 2 and 3: those strictly
-#: between ``low`` and ``high``; (scale, ratio, low, high).
-Setting = tuple[float, float, float, float]
+#: between ``low`` and ``high``.
+Setting = namedtuple("Setting", "scale ratio low high")
 
 
 def matching_settings(pop: Population) -> list[Setting]:
@@ -99,8 +100,9 @@ def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dic
     runs = {}
     for window, pop in readings.items():
         fitting = matching_settings(pop)
-        most = max(high / low for *_, low, high in fitting)
-        scale, ratio, low, high = next(s for s in fitting if s[3] / s[2] >= most * (1 - TIE))  # by rule, not by eye
+        assert fitting, "no setting shows the printed stages at any rate: widen the grid of scales and ratios"
+        most = max(s.high / s.low for s in fitting)
+        scale, ratio, low, high = next(s for s in fitting if s.high / s.low >= most * (1 - TIE))  # by rule, not by eye
         middle = float(np.sqrt(low * high))
         prefix = "fig1" if window == "order" else f"fig1/{window}"
         rates = {"rate": middle, "rate_low": low, "rate_high": high}

@@ -26,7 +26,9 @@ def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
         read = pop.kappa * np.einsum("thi,hi->th", pop.match, a) - pop.gamma
         inner = (1 + pop.gamma) * pop.match - pop.gamma - read[:, :, None]
         by_w = beta[:, None] ** 2 * a * np.einsum("t,thi->hi", by_score, inner)
-        for got, want in zip((by_w, 2 * beta * (by_score @ read)), pop.split(enumerated(pop, theta)[1]), strict=True):
+        by_beta = 2 * beta * (by_score @ read)
+        _, exact = enumerated(pop, theta)
+        for got, want in zip((by_w, by_beta), pop.split(exact), strict=True):
             worst[matrix] = max(worst[matrix], relative(got, want))
     return {f"lemmaC1/{matrix}": error for matrix, error in worst.items()}
 

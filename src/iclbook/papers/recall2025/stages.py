@@ -204,7 +204,8 @@ def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
     pop, rng, grid = experiment(), numpy_rng(0), GRIDS[profile]
     size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
     starts, until = [], []
-    for ratio, scale in (list(product(grid.ratios, grid.beta_scales))[cell] for cell in cells):
+    every = list(product(grid.ratios, grid.beta_scales))
+    for ratio, scale in (every[cell] for cell in cells):
         starts.append(pop.join(ratio * scale * shift, scale * size))
         until.append(np.full(grid.runs, 20 * jump_limit(ORDER, R) / min(scale, 1.0)))
     # orders of activation need no more: halving the tolerance changes no share by more than a pair or two

@@ -8,7 +8,6 @@ context are therefore enough. The mean over f is closed for the dot-product loss
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -47,7 +46,8 @@ class Population:
 
     def __post_init__(self) -> None:
         assert 1 <= self.n_heads <= self.window <= self.task.order, "heads <= window <= order"
-        assert (self.matrix, self.loss) in product(("printed", "lemma"), ("dp", "ce")), self
+        assert self.matrix in ("printed", "lemma"), f"unknown matrix {self.matrix!r}: choose 'printed' or 'lemma'"
+        assert self.loss in ("dp", "ce"), f"unknown loss {self.loss!r}: choose 'dp' or 'ce'"
 
     @property
     def kappa(self) -> float:

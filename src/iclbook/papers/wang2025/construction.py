@@ -165,16 +165,20 @@ def absorbed(contexts: int = 32) -> dict[str, Any]:
 
 def gaussian(prompts: int = 20) -> dict[str, Any]:
     """Appendix G: squared loss, several steps; with the linear kernel one step is ``(eta/L) sum_l y_l x_l^T x_q``, He et al. (2025)'s predictor."""
-    gaps, eta, real = [], 0.7, {"expect": lambda _, f: f}
+    gaps, eta = [], 0.7
+
+    def itself(_: Tensor, f: Tensor) -> Tensor:
+        return f
+
     w = torch.zeros(WIDTH, 2, dtype=torch.float64)  # real labels have no embeddings
     for seed in range(prompts):
         source = torch_rng(100 + seed)
         psi, y = normal(source, N + 1, 20) / 20**0.5, normal(source, N, WIDTH)
         a = descent.parameter_descent([psi], y, w, RATES, loss=descent.squared_loss)
-        b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, **real)
+        b = descent.functional_descent([psi[:N] @ psi.T], y, w, RATES, expect=itself)
         source = torch_rng(200 + seed)
         points, y = normal(source, 41, 5), normal(source, 40, 1)
-        f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), **real)
+        f = descent.functional_descent([points[:-1] @ points.T], y, w, (eta,), expect=itself)
         theirs = eta * (y[:, 0] * (points[:-1] @ points[-1])).mean()
         gaps.append([gap(a, b), float((f[-1][-1, 0] - theirs).abs())])
     steps, one_step = zip(*gaps, strict=True)

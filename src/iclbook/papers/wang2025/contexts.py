@@ -130,7 +130,8 @@ class PublishedContexts(Contexts):
     def draw(self, n: int, seed: int) -> Batch:
         """The authors' ``n`` contexts, as a model reads them, drawn again as their program does (``create_cat_data_high_dim`` of ``data.py``); another ``n``
         gives others altogether."""
-        task, own = self.task, threefry.split(threefry.split(AUTHORS_KEYS[{0: 2, VALIDATION: 1, TEST: 0}[seed]], n), 7)
+        task, key = self.task, AUTHORS_KEYS[{0: 2, VALIDATION: 1, TEST: 0}[seed]]
+        own = threefry.split(threefry.split(key, n), 7)  # seven keys for each context
         examples, query = (threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1)))
         chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
         anchors = threefry.normals(own[:, 4], (task.n_anchors * task.d,))

@@ -76,7 +76,7 @@ def functional_descent(
 
     Args:
         mixes: ``P_m`` applied to each head's update, as appendix H prints (``f = sum_m P_m f_m``).
-        bias: factor of the bias term: 1/N, or 1 as equation 14 prints it.
+        bias: factor of the bias term: 0 without one, 1/N, or 1 as equation 14 prints it.
         expect: how ``E(w_e | f)`` is computed.
         mean: the factor 1/N.
     """

@@ -58,8 +58,10 @@ def by_equation_3(model: GDLanguage, tokens: Tensor) -> Tensor:
     relation = kernels.relate(kernels.KERNELS[model.kernel], points, points[:, :-1])  # (M, S + 1, S)
     gamma = model.gain_gamma[:, None, None] if model.kernel == "rbf" else 1.0
     kappas, w = kernels.kernel_values(model.kernel, relation, gamma).mT, normed(model.embed, model.gain_embed).T
-    mean = {"expect": lambda w, f: model.embed.mean(0)}
-    return descent.functional_descent(kappas, tokens[:, 0], w, (1.0,), mixes=model.mix[0].mT, **mean)[0][-1]
+    start = model.embed.mean(0)
+    return descent.functional_descent(
+        kappas, tokens[:, 0], w, (1.0,), mixes=model.mix[0].mT, expect=lambda w, f: start
+    )[0][-1]
 
 
 def records() -> dict[str, Any]:

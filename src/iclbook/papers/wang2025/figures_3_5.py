@@ -73,7 +73,8 @@ def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> 
 
 
 def reached(L: Sequence[int], near: np.ndarray) -> int:
-    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies above the one before it."""
+    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies between
+    this one and the number before it in L."""
     return next((n for i, n in enumerate(L) if near[i:].all()), NEVER)
 
 
@@ -192,9 +193,8 @@ def new_draws(get: Get, profile: str) -> dict[str, Any]:
         units = range(SIZES[profile].units)
         return np.stack([stopped(get(f"new{u}_{study}").group(group), f"{what}_test") for u in units])
 
-    def gain(
-        what: str, better: tuple[str, str], worse: tuple[str, str]
-    ) -> np.ndarray:  # (units,): accuracy, or NLL saved
+    def gain(what: str, better: tuple[str, str], worse: tuple[str, str]) -> np.ndarray:
+        """By how much the better model is ahead on each unit, ``(units,)``: in accuracy, or in NLL saved."""
         return (of(*better, what) - of(*worse, what)).mean(1) * (1 if what == "accuracy" else -1)
 
     one, two, three = (("wide", f"softmax-{k}") for k in (1, 2, 3))

@@ -72,12 +72,16 @@ def exact_loss(x: Tensor, w: Tensor, sharpness: float = 0.3, gain: float = 1.0) 
 
 
 def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> tuple[float, float]:
-    """What of the exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I`` is no multiple of I, relative to its norm, on the law of :func:`exact_loss`. And ``1
-    - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the loss falls more slowly."""
-    gradient = torch.func.grad(exact_loss(x, w))(scaled(b, x.shape[-1]), scaled(t, len(w)))
+    """What of the exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I`` is no multiple of I, relative to its norm, on the law of :func:`exact_loss`.
+
+    And ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the loss falls more
+    slowly.
+    """
+    mean, at, held = exact_loss(x, w), scaled(b, x.shape[-1]), scaled(t, len(w))
+    gradient = torch.func.grad(mean)(at, held)
     scale = scaled(gradient.diagonal(dim1=-2, dim2=-1).mean(-1), x.shape[-1])
-    falls = (gradient * scale).sum()  # -dL/dt along equation 57
-    return float((gradient - scale).norm() / gradient.norm()), float(1 - falls / (gradient**2).sum())
+    slope = torch.func.grad(lambda time: mean(at - time * scale, held))(x.new_zeros(()))  # dL/dt along equation 57
+    return float((gradient - scale).norm() / gradient.norm()), float(1 + slope / (gradient**2).sum())
 
 
 def prompts(
