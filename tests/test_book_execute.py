@@ -36,6 +36,7 @@ def test_a_run_leaves_a_fresh_copy(minibook: Path) -> None:
     assert "profile smoke device cpu threads 1" in streams
     assert all(c.metadata.papermill.duration is not None for c in copy.cells if c.cell_type == "code")
     assert str(minibook) not in path.read_text(), "a path of this machine in the copy"
+    assert not {"input_path", "output_path"} & {*copy.metadata.papermill}, "the whole notebook once more"
 
 
 def test_a_readers_surroundings_move_nothing(minibook: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def check(
 
 def check_executed(name: str, profile: str, root: Path, figures: bool = True) -> ChapterCheck:
     """Compare an executed copy that is there already with its reference; its ``figures`` too, whose numbers agree under pinned code paths only."""
-    return _check_one(ledger_of(name, root), profile, False, root, executed_path(name, profile, root), 0.0, figures)
+    return _check_one(_ledger(name, root), profile, False, root, executed_path(name, profile, root), 0.0, figures)
 
 
 def run_chapters(
