@@ -35,7 +35,7 @@ def matching_settings(pop: Population) -> list[Setting]:
     # beta goes down to 1e-8: an absolute tolerance far below it, and w of the order of its square
     times = activations(pop, small(pop, betas), patience(pop, betas), rtol=1e-6, atol=1e-13)
     low, high = (times / SNAPSHOTS).max(1), (times[:, 1:] / SNAPSHOTS[:-1]).min(1)
-    return [(*grid[i], low[i], high[i]) for i in np.flatnonzero(low < high)]
+    return [Setting(*grid[i], low[i], high[i]) for i in np.flatnonzero(low < high)]
 
 
 class Training(NamedTuple):
