@@ -46,7 +46,7 @@ def make_minibook(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path
         shutil.copytree(REPOSITORY / "tests" / "fixtures" / "minibook", root)
         shutil.copy(REPOSITORY / "_config.yml", root)
         shutil.copy(REPOSITORY / "book" / "references.bib", root / "book")
-        for folder in ("assets", "lab", "templates"):
+        for folder in ("assets", "lab", "start", "templates"):
             (root / "book" / folder).symlink_to(REPOSITORY / "book" / folder)
         return root
 
