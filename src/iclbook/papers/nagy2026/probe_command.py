@@ -159,12 +159,12 @@ def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: in
         raise UserError(f"digits are not single tokens of {path}", f"Try --digits {other}, or another tokenizer.")
     special = {*known.get_added_tokens_decoder()}
     symbols = tuple(t for t in range(min(vocabulary, known.get_vocab_size())) if t not in special)
-    if len(symbols) < max(BLOCK_LENGTHS):
-        few = f"{path} has {len(symbols)} ordinary tokens, and a block needs {max(BLOCK_LENGTHS)} different ones"
-        raise UserError(few, "Name the model's own tokenizer: --tokenizer PATH")
     alphabet = Alphabet(tuple(t[0] for t in written), tokens(f"{space}->"), tokens("\n"), symbols)
     if max(*alphabet.digits, *alphabet.arrow, *alphabet.line) >= vocabulary:
         raise UserError(f"{path} has tokens that the model lacks", "Name the model's own tokenizer: --tokenizer PATH")
+    if len(symbols) < max(BLOCK_LENGTHS):
+        few = f"{path} has {len(symbols)} ordinary tokens, and a block needs {max(BLOCK_LENGTHS)} different ones"
+        raise UserError(few, "Name the model's own tokenizer: --tokenizer PATH")
     return alphabet
 
 
