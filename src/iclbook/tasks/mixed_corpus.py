@@ -99,7 +99,7 @@ class MixedCorpus:
     """Rows of tokens for a language model.
 
     Args:
-        regression: lines of regression; without, the twin's lines: the same x, and as y the answers of a law drawn anew for every line at a place drawn
+        regression: lines of regression; without, the control's lines: the same x, and as y the answers of a law drawn anew for every line at a place drawn
             anew, so that single tokens keep their frequencies and no context tells anything.
         length: tokens of a row, of which all but the last are context.
     """
