@@ -187,8 +187,9 @@ def read_counts(
     results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
 ) -> dict[int, Heads]:
     """Softmax heads by their number ``n_heads``, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
-    counts = [int(found[1]) for key in results.arrays if (found := re.fullmatch(rf"{prefix}(\d+)/kq", key))]
-    return {h: read(results.group(f"{prefix}{h}"), scale) for h in sorted(counts)}
+    kq = {key[:-3]: array for key, array in results.arrays.items() if re.fullmatch(rf"{prefix}\d+/kq", key)}
+    n_heads = {name: array.shape[2] for name, array in kq.items()}  # kq is (T, R, H, D, D)
+    return {n_heads[name]: read(results.group(name), scale) for name in sorted(n_heads, key=n_heads.get)}
 
 
 def with_both_signs(results: Results) -> Results:
