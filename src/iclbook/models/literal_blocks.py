@@ -71,7 +71,6 @@ class LiteralBlocks(FunctionalGD):
         erasure: attention of the erasure head: ``softmax`` (published code), ``rbf``, ``exact`` (the identity it stands for), or ``none``: no
             erasure at all.
         lam: lambda of the erasure head (published code: 1e5).
-        lam: lambda of the erasure head (published code: 1e5).
         erase_query: let the query attend to itself in the erasure head, as the last column of equation 36 needs; else its keys are
             ``1..N``, as section 3.2.1 says of the other head.
         query_among_keys: let the query be a key of the update as well, with ``w = 0`` (wrong; for tests).

@@ -20,7 +20,6 @@ class _Trained(Model):
     def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:
         super().__init__()
         assert init in ("code", "glorot"), init
-        assert init in ("code", "glorot"), init
         self.kernel, self.init, self.layers, self.known = kernel, init, layers, known
         self.n_classes, self.width = n_classes, width
         self._add("embed", width, n_classes, sd=1.0)

@@ -71,10 +71,6 @@ def write() -> Path:
         raise UserError(
             f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."
         )
-    if lacking := missing():
-        raise UserError(
-            f"not installed: {', '.join(lacking)}", "Install clang and lld (Debian: apt-get install clang lld)."
-        )
     text = base64.b64encode(gzip.compress(compiled(), 9, mtime=0)).decode()
     path = script()
     path.parent.mkdir(exist_ok=True)

@@ -143,8 +143,6 @@ def first_crossings(
         new, new_slope, error = _try(gradient, y, slope, h)
         if not np.isfinite(new_slope).all():
             raise UserError("the gradient of a run is not finite", "Check the start and the gradient.")
-        if not np.isfinite(new_slope).all():
-            raise UserError("the gradient of a run is not finite", "Check the start and the gradient.")
         scale = atol + rtol * np.maximum(np.abs(y), np.abs(new))
         size = np.sqrt(((error / scale) ** 2).mean(1))
         taken = size <= 1

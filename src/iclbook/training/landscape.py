@@ -125,9 +125,8 @@ class Family:
         if self._record is None:
             graph = make_fx(lambda *these: self.slope(*these))(*every)
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", DeprecationWarning
-                )  # torch.export, which replaces it, sums in another order
+                # torch.jit.trace is deprecated; torch.export, which replaces it, sums in another order
+                warnings.simplefilter("ignore", DeprecationWarning)
                 self._record = torch.jit.trace(lambda *these: graph(*these), every, check_trace=False)
         slope, value = self._record(*every)
         return float(value), slope.numpy()

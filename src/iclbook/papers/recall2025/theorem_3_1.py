@@ -81,7 +81,10 @@ def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Value
 def solved_ode(pop: Population, eps: float, until: float, printed: bool, **options):
     """Theorem 3.1 c's ODE of ``(alpha, beta)`` from ``(0, eps)``, with Xi as printed or with half of it, as scipy solves it."""
     k, responses = pop.task.order, pop.task.n_responses
-    velocity = lambda _, y: theory.ode(y, k, responses, pop.kappa, printed)  # noqa: E731
+
+    def velocity(_: float, y: Array) -> Array:
+        return theory.ode(y, k, responses, pop.kappa, printed)
+
     return solve_ivp(velocity, (0, until), [0.0, eps], "DOP853", rtol=1e-11, atol=1e-14, **options)
 
 
@@ -186,8 +189,11 @@ def late_growth(pop: Population) -> dict[str, Array | float]:
     first = [float(v[-1]) for v in alpha_beta(pop, flow.states)]
     taus = np.linspace(begin, 300 * np.log(10), 400)
     span = (begin, taus[-1])
-    # in double precision up to 10^300 only: Xi is 4e-304 there, and the smallest normal number 2e-308
-    velocity = lambda tau, y: np.exp(tau) * theory.ode(y, k, pop.task.n_responses, pop.kappa, False)  # noqa: E731
+
+    def velocity(tau: float, y: Array) -> Array:
+        # in double precision up to 10^300 only: Xi is 4e-304 there, and the smallest normal number 2e-308
+        return np.exp(tau) * theory.ode(y, k, pop.task.n_responses, pop.kappa, False)
+
     alpha, beta = solve_ivp(velocity, span, first, "LSODA", taus, rtol=1e-8, atol=1e-10).y
     s = np.expm1(alpha)
     slope, predicted = (s[-1] - s[-40]) / (taus[-1] - taus[-40]), 1 / theory.late_rate(k, pop.kappa)
