@@ -1,8 +1,9 @@
 """Do the tests see a planted fault? ``make mutants``, or ``python tests/mutants.py he2025 --count 25``.
 
-The functions of a paper are changed one at a time, in a copy of the tree, and the tests of that paper must turn red. Faults are drawn by a fixed rule from
-all that :mod:`mutations` can make of what computes; :mod:`planted` holds those that a review planted by hand. Tests that name the changed module are run
-first, until one fails. Stored results are not in the copy: their digest hangs on the sources, so that any change would be caught for the wrong reason.
+The functions of a paper are changed one at a time, in a copy of the tree, and the tests of that paper must turn red, or the reference check of its chapter at
+the smoke profile. Faults are drawn by a fixed rule from all that :mod:`mutations` can make of what computes; :mod:`planted` holds those that a review planted
+by hand. Tests that name the changed module are run first, until one fails. Stored results are not in the copy: their digest hangs on the sources, so that
+any change would be caught for the wrong reason.
 """
 
 import argparse
@@ -23,6 +24,8 @@ from mutations import Fault, draw, faults_in
 from planted import PLANTED
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What is said where no test but the reference check saw a fault.
+REFERENCE = "the reference check"
 #: Modules that show and do not record: pages, sliders and commands have tests of their own.
 SHOWING = re.compile("slider|page|live|command")
 #: A paper passes when its tests catch this share of the faults.
@@ -103,6 +106,19 @@ def pytest_in(
     return re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, flags=re.M)
 
 
+def moved_in(tree: Path, paper: str, limit: float) -> list[str]:
+    """The reference check, if the paper's chapter no longer agrees with its references at the smoke profile, or does not run to its end."""
+    ledger = (tree / "src/iclbook/papers" / paper / "claims.yaml").read_text()
+    chapter = re.search(r"^chapter: notebooks/(\w+)\.py", ledger, flags=re.M)[1]
+    command = [str(Path(sys.executable).with_name("iclbook")), "check", chapter, "--profile", "smoke", "--jobs", "1"]
+    env = os.environ | {"PYTHONPATH": str(tree / "src"), "ICLBOOK_ROOT": str(tree), "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return [REFERENCE]
+    return [REFERENCE] * (done.returncode != 0)
+
+
 def try_fault(fault: Fault, tree: Path, tests: list[Path], limit: float, red: set[str]) -> Outcome:
     """Plant a fault in a copy, run the tests, and take it out again."""
     path, start = tree / fault.path, time.monotonic()
@@ -113,6 +129,7 @@ def try_fault(fault: Fault, tree: Path, tests: list[Path], limit: float, red: se
     path.write_text(after)
     try:
         failed = pytest_in(tree, tests, limit, red) if tests else []
+        failed = failed or moved_in(tree, fault.paper, limit)
     finally:
         path.write_text(before)
     return Outcome(fault, "caught" if failed else "survived", "".join(failed[:1]), time.monotonic() - start)
@@ -134,6 +151,8 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
             red[paper] = set(pytest_in(tree, every, 10 * LIMIT, first=False)) if every else set()
             limits[paper] = max(LIMIT, 2 * (time.monotonic() - began))
             trees.put(tree)
+            if moved_in(tree, paper, 10 * LIMIT):
+                raise RuntimeError(f"{paper}: its chapter moves without a fault; look at: iclbook check --profile smoke")
             if red[paper]:
                 say(f"{paper}: red without a fault and left out: {', '.join(sorted(red[paper]))}")
 
