@@ -25,16 +25,13 @@ help:  ## this list
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
 
-# One worker a core, up to four, each computing with one thread; the pages come after the chapters that they show.
+# One worker a core, up to four, each computing with one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --durations 10
-PAGES := $$(grep -rl 'mark\.browser' tests --include='test_*.py')
 test: $(STAMP) browser lint  ## what every change must pass: style, tests, replays, chapters at both profiles, pages in a browser
-	@$(PYTEST) -m "not browser and not full"
-	@$(PYTEST) -m "browser and not full" $(PAGES)
+	@$(PYTEST) -m "not full"
 
 test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clusters, long replays, every browser width and theme as well (hours)
-	@$(PYTEST) -m "not browser"
-	@$(PYTEST) -m browser $(PAGES)
+	@$(PYTEST)
 	@$(MAKE) --no-print-directory mutants
 
 PAPERS ?=

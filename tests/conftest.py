@@ -21,20 +21,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-#: Later groups cost more.
-GROUPS = ("slow", "chapter", "browser")
+#: Later groups cost more, or need what earlier ones make.
+GROUPS = ("", "slow", "chapter", "book", "browser")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Unmarked tests first, then slow ones, then whole chapters, then pages: a failure should come early. Stable within a group.
+    """Unmarked tests first, then slow ones, then whole chapters: a failure should come early. Stable within a group.
 
-    Workers of pytest-xdist take the longest first, and fill up with small ones, so that they end together.
+    Workers of pytest-xdist take whole chapters first; one builds the book of them while others are busy, and pages come last.
     """
+    order = ("chapter", "slow", "book", "", "browser") if hasattr(config, "workerinput") else GROUPS
 
-    def cost(item: pytest.Item) -> int:
-        return max((GROUPS.index(mark.name) + 1 for mark in item.iter_markers() if mark.name in GROUPS), default=0)
+    def place(item: pytest.Item) -> int:
+        marks = {mark.name for mark in item.iter_markers()}
+        return order.index(next((group for group in reversed(GROUPS) if group in marks), ""))
 
-    items.sort(key=cost, reverse=hasattr(config, "workerinput"))
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
@@ -125,11 +127,10 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build_book() -> str:
     """Run ``iclbook build``; the end of what it said if it failed."""
     call = "import sys; from iclbook.cli import main; sys.exit(main())"
-    env = {name: value for name, value in os.environ.items() if not name.startswith("ICLBOOK_")}
     done = subprocess.run(
         [sys.executable, "-c", call, "build", "--profile", "paper"],
         cwd=REPOSITORY,
-        env=env | {"ICLBOOK_EXERCISE_SLIDERS": "1"},
+        env={name: value for name, value in os.environ.items() if not name.startswith("ICLBOOK_")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

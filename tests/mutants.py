@@ -152,7 +152,9 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
             limits[paper] = max(LIMIT, 2 * (time.monotonic() - began))
             trees.put(tree)
             if moved_in(tree, paper, 10 * LIMIT):
-                raise RuntimeError(f"{paper}: its chapter moves without a fault; look at: iclbook check --profile smoke")
+                raise RuntimeError(
+                    f"{paper}: its chapter moves without a fault; look at: iclbook check --profile smoke"
+                )
             if red[paper]:
                 say(f"{paper}: red without a fault and left out: {', '.join(sorted(red[paper]))}")
 

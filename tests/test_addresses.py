@@ -14,6 +14,7 @@ from iclbook.numbers import duration
 from iclbook.reference_values import Reference, reference_path, write_reference
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_addresses_appear_once_they_are_set(minibook_that_ran: Path) -> None:
     config = minibook_that_ran / "_config.yml"

@@ -81,6 +81,7 @@ def test_widgets_stay_on_the_disk_until_a_reader_comes_near(built: Path) -> None
     assert "widget-state+json" in (page.parents[1] / state).read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_an_unchanged_book_is_not_read_again_and_every_change_is_seen(
     built: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +130,7 @@ def test_new_prose_needs_no_run(built: Path, capfd: pytest.CaptureFixture[str]) 
         build("smoke")
 
 
+@pytest.mark.full
 def test_stale_and_missing_copies_are_refused(built: Path, capfd: pytest.CaptureFixture[str]) -> None:
     copy, ledger = executed_path("tiny", "smoke"), built / "src/iclbook/papers/tiny/claims.yaml"
     good, rules = copy.read_bytes(), ledger.read_text()

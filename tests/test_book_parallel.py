@@ -42,7 +42,7 @@ def runs(process: int) -> bool:
     return stat.exists() and stat.read_text().rpartition(") ")[2][0] != "Z"
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs: int) -> None:
     for name in ("one", "two"):
         write(

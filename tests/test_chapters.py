@@ -1,6 +1,7 @@
 """Every chapter at every profile runs to its end, solutions of its exercises included, and records what its reference says: values, verdicts, and nothing else.
 
-It runs under pinned code paths, with every static slider moved through its whole range and every live one to its ends. A copy in ``executed/`` that this test made is not made again while
+It runs under pinned code paths; at the small profile every static slider is moved through its whole range and every live one to its ends, at the paper's own size
+every figure is drawn for a phone too and measured. A copy in ``executed/`` that this test made is not made again while
 it is fresh; one that somebody else made, on other code paths or with its sliders at rest, is. The page tests show the same copies.
 """
 
@@ -13,6 +14,7 @@ import nbformat
 import pytest
 from test_exercises import silent
 
+from iclbook.book import pages
 from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table
 from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
@@ -24,8 +26,11 @@ CHAPTERS = chapters(ROOT)
 #: What the kernel sees beside the pins; nothing of a reader's own settings.
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("ICLBOOK_")}
 KERNEL = environment("pinned", PLAIN)
-#: Only the figures of the paper profile stand in the book.
-MEASURED = {"smoke": "0", "paper": "1"}
+#: Sliders are moved where that is quick; only the figures of the paper profile stand in the book.
+ASKED = {
+    "smoke": {"ICLBOOK_EXERCISE_SLIDERS": "1", "ICLBOOK_FIGURES": "draft"},
+    "paper": {"ICLBOOK_FIGURES": "measured"},
+}
 
 
 @pytest.mark.chapter
@@ -41,8 +46,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
     if is_stale(name, profile, ROOT) or not is_marked(copy, mark):
         from iclbook.execution import run_notebook
 
-        asked = {"ICLBOOK_EXERCISE_SLIDERS": "1", "ICLBOOK_MEASURE_FIGURES": MEASURED[profile]}
-        run_notebook(name, profile, root=ROOT, environment=KERNEL | asked)
+        run_notebook(name, profile, root=ROOT, environment=KERNEL | ASKED[profile])
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.write_text(fingerprint(copy))
     result = check_executed(name, profile, ROOT)
@@ -71,6 +75,13 @@ def fingerprint(copy: Path) -> str:
     """A digest of an executed copy and of the pins."""
     pins = repr(sorted(environment("pinned", {}).items()))
     return hashlib.sha256(copy.read_bytes() + pins.encode()).hexdigest()
+
+
+@pytest.mark.slow
+@pytest.mark.book
+@pytest.mark.timeout(600)
+def test_no_link_of_the_built_book_is_dead(book: Path) -> None:
+    assert pages.problems(book) == []
 
 
 def test_a_copy_of_other_bytes_is_not_taken_for_ours(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What can be measured on every page of the built book: axe, what it loads, what no reader should see, how soon sliders and models answer, and what the search finds.
 
-One build and one browser for all of it. axe-core is a file of the tests (``tests/vendor``); the book does not hold it.
+One build for all of it; every page is visited once, those that are no chapter by one worker. axe-core is a file of the tests (``tests/vendor``); the book does not
+hold it.
 """
 
 import itertools
@@ -12,13 +13,17 @@ from pathlib import Path
 import pytest
 from browser import harness
 
-from iclbook.book import pages
 from iclbook.inputs import chapters
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.xdist_group("measured pages")]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[1]
 AXE = ROOT / "tests" / "vendor" / "axe-core" / "axe.min.js"
 CHAPTERS = chapters(ROOT)
+#: What one worker visits: a chapter, or all other pages.
+OTHERS = "other pages"
+VISITS = [pytest.param(name, marks=pytest.mark.xdist_group(f"measured {name}")) for name in (*CHAPTERS, OTHERS)]
+of_every_page = pytest.mark.parametrize("seen", VISITS, indirect=True)
+of_chapters = pytest.mark.parametrize("seen", VISITS[:-1], indirect=True)
 #: Bytes that a page may load before a reader scrolls, and milliseconds until something stands there.
 HEAVIEST, SOONEST = 3_000_000, 1000
 #: Bytes of all frames of a page's sliders, in base64.
@@ -93,9 +98,12 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(book, browser) -> dict[str, Seen]:
-    """Every page, visited once."""
-    return {path.relative_to(book).with_suffix("").as_posix(): visit(browser, path) for path in listed(book)}
+def seen(request, book, browser) -> dict[str, Seen]:
+    """The page of a chapter, or every other one, visited once."""
+    found = {path.relative_to(book).with_suffix("").as_posix(): path for path in listed(book)}
+    own = {f"notebooks/{name}" for name in CHAPTERS}
+    wanted = {*found} - own if request.param == OTHERS else {f"notebooks/{request.param}"}
+    return {name: visit(browser, found[name]) for name in sorted(wanted)}
 
 
 def visit(browser: harness.Browser, path: Path) -> Seen:
@@ -132,6 +140,7 @@ def audits(browser: harness.Browser, path: Path) -> dict[str, list[str]]:
     return {"light": light, "dark": audit(browser, COLOURS)}
 
 
+@of_every_page
 def test_no_page_is_heavy_or_slow(seen):
     for name, page in seen.items():
         assert any(file.endswith(f"/{name}.html") for file in page.files), "the page itself counts"
@@ -139,13 +148,15 @@ def test_no_page_is_heavy_or_slow(seen):
         assert page.paint <= SOONEST, name
 
 
+@of_every_page
 def test_every_page_is_whole_quiet_and_alone(seen):
     assert [(name, how, f) for name, page in seen.items() for how, f in page.faults.items() if f] == []
 
 
-def test_axe_finds_nothing_on_a_phone(seen):
+@of_every_page
+def test_axe_finds_nothing_on_a_phone(request, seen):
     assert [(name, how, f) for name, page in seen.items() for how, f in page.objections.items() if f] == []
-    assert len(seen) > 10
+    assert len(seen) > (10 if OTHERS in request.node.name else 0)
 
 
 @pytest.mark.full
@@ -181,9 +192,10 @@ return { stops, scroll, unseen, small, some: handles.length > 0 };
 """
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(seen, name):
-    assert seen[f"notebooks/{name}"].keyboard == {"stops": 0, "scroll": 0, "unseen": [], "small": 0, "some": True}
+@of_chapters
+def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(seen):
+    (page,) = seen.values()
+    assert page.keyboard == {"stops": 0, "scroll": 0, "unseen": [], "small": 0, "some": True}
 
 
 # --- what a reader reads --------------------------------------------------------------------------------------------------
@@ -217,6 +229,7 @@ def test_raw_text_is_recognised_and_plain_text_left_alone():
     assert [text for text in (*raw, *plain) if (RAW.search(text) is None) == (text in raw)] == []
 
 
+@of_every_page
 def test_no_page_shows_raw_markup_or_numbers(seen):
     assert all(len(page.texts) > 20 for page in seen.values())
     assert [f"{name}: {text[:160]}" for name, page in seen.items() for text in page.texts if RAW.search(text)] == []
@@ -260,10 +273,11 @@ return [...document.querySelectorAll('.iclbook-figure img, .iclbook-frame img')]
 """
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_can_be_read(seen, name):
+@of_chapters
+def test_a_chapter_can_be_read(seen):
+    (page,) = seen.values()
     for width, height, screens in WINDOWS:
-        found = seen[f"notebooks/{name}"].lengths[width]
+        found = page.lengths[width]
         assert found["height"] / height <= screens, (width, found)
         assert found["words"] <= WORDS, found
         assert found["code"] <= CODE, found
@@ -271,11 +285,11 @@ def test_a_chapter_can_be_read(seen, name):
         assert found["first"] < height or width == harness.NARROW, found  # a figure or model on the first screen
 
 
+@of_chapters
 def test_figures_are_readable_on_a_phone(seen):
-    for name in CHAPTERS:
-        scales = seen[f"notebooks/{name}"].scales
-        assert scales, name
-        assert {alt: scale for alt, scale in scales.items() if scale < READABLE} == {}
+    (page,) = seen.values()
+    assert page.scales
+    assert {alt: scale for alt, scale in page.scales.items() if scale < READABLE} == {}
 
 
 LANDS = """
@@ -305,10 +319,6 @@ def test_every_link_lands_on_its_claim(book, browser, name, width, every):
     browser.open(f"{page.as_uri()}#{last}", width=width, folds=False)  # as a link on another page does
     browser.driver.execute_async_script("setTimeout(arguments[0], 300)")  # sliders and formulas are drawn by now
     assert browser.driver.execute_async_script(LANDS, every) == []
-
-
-def test_no_link_is_dead(book):
-    assert pages.problems(book) == []
 
 
 # --- how soon it answers --------------------------------------------------------------------------------------------------
@@ -476,8 +486,9 @@ return [headings[Math.floor(headings.length / 2)], claims.findLast(([, number]) 
 FOUND = "[...document.querySelectorAll('#search-results a')].some((a) => a.href.endsWith(arguments[0]))"
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_search_finds_a_section_and_leads_to_it(book, browser, seen, name):
-    for place, words in seen[f"notebooks/{name}"].searched:
+@of_chapters
+def test_search_finds_a_section_and_leads_to_it(book, browser, seen):
+    ((name, page),) = seen.items()
+    for place, words in page.searched:
         browser.open(f"{(book / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
-        browser._wait(FOUND, f"notebooks/{name}.html#{place}", seconds=10)
+        browser._wait(FOUND, f"{name}.html#{place}", seconds=10)

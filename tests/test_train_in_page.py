@@ -126,12 +126,11 @@ def test_the_page_takes_the_trainers_course(opened, settings):
 
 @in_browser
 @pytest.mark.skipif(compiler() is None, reason="20,000 steps without a C compiler take minutes")
+@pytest.mark.full
 @pytest.mark.parametrize(
     "activation",
-    [
-        pytest.param(name, marks=[] if name == "softmax" else pytest.mark.full)
-        for name in webassembly.ACTIVATIONS
-        if name not in NEAR_A_POLE  # rounding decides which prompt blows up, and with it where 20,000 steps end
+    [  # near a pole rounding decides which prompt blows up, and with it where 20,000 steps end
+        name for name in webassembly.ACTIVATIONS if name not in NEAR_A_POLE
     ],
 )
 def test_a_long_run_ends_where_the_trainers_does(opened, activation):

@@ -148,7 +148,14 @@ def longer() -> Trainer:
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("resumes")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=["SIGKILL", "Ctrl-C", "cluster"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGINT, id="Ctrl-C"),
+        pytest.param(signal.SIGKILL, id="SIGKILL", marks=pytest.mark.full),
+        pytest.param(signal.SIGTERM, id="cluster", marks=pytest.mark.full),
+    ],
+)
 def test_an_interrupted_run_resumes_to_the_same_numbers(tmp_path, monkeypatch, how):
     path, batch, drawn = tmp_path / "run.pt", LinearRegression.batch, []
 

@@ -1,7 +1,8 @@
 """What a notebook keeps of every figure that it shows: a small PNG, the numbers in it, the stored trainings that it draws, and a picture for phones.
 
 ``style.use`` switches this on where a chapter runs headless; in JupyterLab figures are shown as usual.
-Under ``ICLBOOK_MEASURE_FIGURES=1``, which the tests of the chapters set, it also notes what is broken in the picture.
+The tests of the chapters set ``ICLBOOK_FIGURES``: ``measured`` also notes what is broken in a picture; ``draft`` leaves out those for phones and makes
+large files quickly.
 """
 
 import base64
@@ -44,14 +45,16 @@ def keep(shell: Any) -> None:
     formatters = shell.display_formatter.formatters
     if FIGURE in formatters:
         return
-    measure = os.environ.get("ICLBOOK_MEASURE_FIGURES") == "1"
+    asked = os.environ.get("ICLBOOK_FIGURES")
+    measure, draft = asked == "measured", asked == "draft"
     css_dpi, dpi = rcParams["figure.dpi"], rcParams["savefig.dpi"]
 
     def size(figure: Figure) -> list[int]:
         return [round(inches * css_dpi) for inches in figure.get_size_inches()]
 
     def picture(figure: Figure) -> tuple[str, dict[str, int]]:
-        return _text(png(pixels(figure, dpi))), dict(zip(("width", "height"), size(figure), strict=True))
+        drawn = png(pixels(figure, dpi), None if draft else 256)
+        return _text(drawn), dict(zip(("width", "height"), size(figure), strict=True))
 
     def about(figure: Figure) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -59,7 +62,7 @@ def keep(shell: Any) -> None:
             "origin": origin(drawn_from.get(figure, ())),
         }
         broken = faults(figure, dpi) if measure else []
-        small = narrow(figure, dpi)
+        small = None if draft else narrow(figure, dpi)
         if small is not None:
             found |= {"narrow": _text(png(pixels(small, dpi))), "size": size(small)}
             broken += [f"on a phone: {fault}" for fault in (faults(small, dpi) if measure else ())]

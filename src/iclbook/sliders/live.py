@@ -54,10 +54,10 @@ class LivePanel(Panel):
         return png_of(self.picture)
 
     def positions(self, control: w.Widget) -> tuple[Any, ...]:
-        """The ends and the start: every position is drawn anew."""
+        """The ends; where it starts has been drawn."""
         if hasattr(control, "options"):
-            return 0, control.index, len(control.options) - 1
+            return 0, len(control.options) - 1
         low, high = control.min, control.max
         if isinstance(control, w.FloatLogSlider):
             low, high = 10.0**low, 10.0**high
-        return low, control.value, high
+        return low, high
