@@ -125,3 +125,11 @@ def test_a_softmax_over_everything_turns_the_normalised_model_red(monkeypatch):
     monkeypatch.setattr(RecallTransformer, "response_weights", tilted)
     broken = {"full/A6_difference": simplifications.normalised_difference()}
     assert not held("full-dynamics", "full/A6_difference", broken)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(slice(15, 20), slice(0, 5)), (slice(0, 5), slice(5, 10))])
+def test_one_block_of_figure_three_out_of_place_is_seen(rows, columns):
+    matrix = construction.solution_matrix()
+    assert construction.figure_three(matrix)["fig3/blocks"]
+    matrix[rows, columns] = matrix[rows, columns].max() == 0  # fills the empty block, empties the full one
+    assert not construction.figure_three(matrix)["fig3/blocks"]
