@@ -134,15 +134,17 @@ def test_a_value_left_out_is_attention_renormalised():
     """Two queries behind a position with a half and a quarter of their weight: the rest counts twice, and four thirds."""
     alpha = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]], dtype=torch.float64)
     v = torch.tensor([[8.0], [2.0], [4.0]], dtype=torch.float64)
-    assert section_8.without(alpha, v, 0).flatten().tolist() == pytest.approx([2, (0.5 + 2) / 0.75])
+    found = closed_forms.Forward(None, None, v, None, alpha, alpha @ v, None, None)
+    assert section_8.without(found, 0).flatten().tolist() == pytest.approx([2, (0.5 + 2) / 0.75])
 
 
 def test_at_equal_loss_finds_the_record_and_the_share():
     """SGD that passes through the schedule's last state: no divergence there, none in attention; uniform predictions would be a share of one."""
     rng = np.random.default_rng(0)
     end, chain = rng.normal(size=820) * 0.5, StickyChain(T=60)
-    em = figure_9.Followed(chain, 1, np.arange(2), chain_runs.unpack(np.stack([0 * end, end])))
-    sgd = figure_9.Followed(chain, 1, np.arange(3), chain_runs.unpack(np.stack([0 * end, end, 2 * end])))
+    losses = np.array([3.0, 1.0, 2.0])
+    em = figure_9.Followed(chain, 1, np.arange(2), chain_runs.unpack(np.stack([0 * end, end])), losses[:2])
+    sgd = figure_9.Followed(chain, 1, np.arange(3), chain_runs.unpack(np.stack([0 * end, end, 2 * end])), losses)
     assert figure_9.at_equal_loss(em, sgd) == pytest.approx((0, 0), abs=1e-12)
-    flat = figure_9.Followed(chain, 1, np.arange(1), chain_runs.unpack(0 * end[None]))
+    flat = figure_9.Followed(chain, 1, np.arange(1), chain_runs.unpack(0 * end[None]), losses[:1])
     assert figure_9.at_equal_loss(em, flat)[0] == pytest.approx(1)

@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 from torch import Tensor
-from torch.nn.functional import cross_entropy, kl_div
+from torch.nn.functional import kl_div
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -27,12 +27,14 @@ KEPT = ("sgd", "em")
 
 
 class Followed(NamedTuple):
-    """One run: its ``chain`` and ``seed``, and its weights ``w`` at the recorded ``steps``, stacked, float64."""
+    """One run: its ``chain`` and ``seed``, and at the recorded ``steps`` its weights ``w``, stacked, float64, and its ``loss`` (on
+    fresh sequences: the mean since the previous record)."""
 
     chain: StickyChain
     seed: int
     steps: np.ndarray
     w: closed.Weights
+    loss: np.ndarray
 
     def at(self, records: int | list[int]) -> closed.Weights:
         """Weights at a record, or at several."""
@@ -51,7 +53,8 @@ def followed(study: Study, results: Results, arm: str = "", group_name: str = "r
     if "weights" not in own:
         own["weights"] = np.concatenate([own[name].reshape(*own[name].shape[:2], -1) for name in MATRICES], 2)
     runs = runs_of(group, ARMS)[arm] if arm else range(len(group.runs))
-    return [Followed(chain, group.runs[r].data_seed, own["steps"], unpack(own["weights"][:, r])) for r in runs]
+    seeds, weights, losses = [run.data_seed for run in group.runs], own["weights"], own.get("nll", own["loss"])
+    return [Followed(chain, seeds[r], own["steps"], unpack(weights[:, r]), losses[:, r]) for r in runs]
 
 
 # -- Figure 9 -------------------------------------------------------------------------------------------------------------
@@ -120,10 +123,8 @@ def kl_values(
 
 def at_equal_loss(em: Followed, sgd: Followed) -> tuple[float, float]:
     """KL(EM || SGD) over KL(EM || uniform), EM at its end and SGD at the record of the nearest loss, and the relative entropy of EM's attention minus SGD's."""
-    x, y = em.inputs()
-    last, *found = [closed.causal_predict(x, *w[:4]) for w in (em.at(-1), *map(sgd.at, range(len(sgd.steps))))]
-    loss = cross_entropy(last.logits, y)
-    near = min(found, key=lambda own: abs(cross_entropy(own.logits, y) - loss))
+    at = int(np.abs(sgd.loss - em.loss[-1]).argmin())
+    last, near = (closed.causal_predict(em.inputs()[0], *w[:4]) for w in (em.at(-1), sgd.at(at)))
     own, other, uniform = (logits.log_softmax(-1) for logits in (last.logits, near.logits, 0 * last.logits))
     kl, known = (kl_div(q, own, reduction="batchmean", log_target=True) for q in (other, uniform))  # of EM from q
     return float(kl / known), float(last.spread[1:].mean() - near.spread[1:].mean())

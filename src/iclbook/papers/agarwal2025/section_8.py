@@ -28,16 +28,17 @@ def usage_by_position(T: int) -> Tensor:
     return (1 / torch.arange(1, T + 1).double()).flip(0).cumsum(0).flip(0)
 
 
-def without(alpha: Tensor, v: Tensor, j: int) -> Tensor:
-    """Contexts ``(T, d_v)`` of the queries behind a position ``j`` that none of them attends to any more: equation 6 with the other weights scaled up."""
-    weight = alpha[j + 1 :, j, None]
-    return (alpha[j + 1 :] @ v - weight * v[j]) / (1 - weight)
+def without(found: closed.Forward, j: int) -> Tensor:
+    """Contexts ``(T - j - 1, d_v)`` of the queries behind a position ``j`` that none of them attends to any more: equation 6 with the other
+    weights scaled up."""
+    weight = found.alpha[j + 1 :, j, None]
+    return (found.g[j + 1 :] - weight * found.v[j]) / (1 - weight)
 
 
 def effects(w: closed.Weights, found: closed.Forward, y: Tensor, places: np.ndarray) -> Tensor:
     """By how much the loss of later queries changes, in size, without the value at each of these places: ``(n,)``."""
     losses = closed.losses(found.logits, y)
-    changes = [cross_entropy(without(found.alpha, found.v, j) @ w.W_O.mT, y[j + 1 :], reduction="sum") for j in places]
+    changes = [cross_entropy(without(found, j) @ w.W_O.mT, y[j + 1 :], reduction="sum") for j in places]
     return torch.stack([change - losses[j + 1 :].sum() for change, j in zip(changes, places, strict=True)]).abs()
 
 

@@ -54,16 +54,30 @@ class _Head(NamedTuple):
 
 
 def _head(a: float, L: int) -> _Head:
-    """The head at the nodes that its Laplace integrand needs, which begin where s L exp(growth) is exp(-_TAIL)."""
-    size = abs(a)  # a pair (a, -a) shares its nodes
+    """The head at the nodes that its Laplace integrand needs."""
+    s, decay = _nodes(abs(a), L)
+    return _Head(a, s, decay if a >= 0 else decay[:, ::-1], np.exp(a * _G))
+
+
+@lru_cache(maxsize=1)  # a pair (a, -a) shares its nodes
+def _nodes(size: float, L: int) -> tuple[Array, Array]:
+    """Nodes ``s`` and ``decay`` of a head with score scale ``size``; they begin where s L exp(growth) is exp(-_TAIL)."""
     growth = min(size**2, 9.0 * size)
     low = -np.log(L) - growth - _TAIL
     high = 4.0 + 9.0 * size  # from here on s exp(a g) is above exp(4) at all nodes
-    log_s = low + _LOG_STEP * np.arange(np.ceil((high - low) / _LOG_STEP))
-    decay = np.exp(-np.exp(log_s[:, None] + size * _G))  # (S, G)
+    s = np.exp(low + _LOG_STEP * np.arange(np.ceil((high - low) / _LOG_STEP)))
+    decay = np.exp(-s[:, None] * np.exp(size * _G))  # (S, G)
     alive = max(L - 2, 1) * np.log(np.maximum(decay @ _G_WEIGHTS, 1e-300)) > -_TAIL - 2.0 * np.log(L)
     end = np.count_nonzero(alive) + 1  # the Laplace transform falls with s, so those that count come first
-    return _Head(a, np.exp(log_s[:end]), decay[:end, :: 1 if a == size else -1], np.exp(a * _G))
+    return s[:end], decay[:end]
+
+
+def _power(x: Array, n: int) -> Array:
+    """``x^n`` for n >= 0, by squaring: a few products of each entry, where numpy takes its logarithm."""
+    if n < 2:
+        return x if n else np.ones_like(x)
+    half = _power(x, n // 2) ** 2
+    return half * x if n % 2 else half
 
 
 def _one_head(head: _Head, L: int) -> tuple[float, float, float]:
@@ -84,7 +98,7 @@ def _two_heads(one: _Head, two: _Head, L: int) -> tuple[float, float]:
     """
     left, right = _G_WEIGHTS * one.decay, two.decay.T  # (S, G), (G, T)
     base = left @ right  # (S, T)
-    power = _LOG_STEP**2 * one.s[:, None] * two.s * base ** (L - 2)
+    power = _LOG_STEP**2 * one.s[:, None] * two.s * _power(base, L - 2)
     first = (left * (_G * one.tilt)) @ right
     second = -first.T if one.a == -two.a else (left * (_G * two.tilt)) @ right
     pairs = L * (L - 1) * float(np.vdot(first * second, power))

@@ -119,15 +119,15 @@ def symmetry(starts: int = 24, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3)) -
     """
     found: Values = {}
     for name, window in WINDOWS.items():
-        pop, exponents = experiment(window=window), []
-        for seed in range(starts):
-            rng, ends = numpy_rng(seed), []
-            direction = pop.join(rng.normal(size=(pop.n_heads, pop.window)), np.abs(rng.normal(size=pop.n_heads)))
-            for scale in scales:
-                until = 0.2 * jump_limit(ORDER, R) / scale
-                flow = gradient_flow(pop.gradient, scale * direction, until, [until], rtol=1e-11, atol=1e-16)
-                ends.append(flow.states[-1] / scale)
-            first, second = np.linalg.norm(np.diff(ends, axis=0), axis=1)
-            exponents.append(np.log(first / second) / np.log(scales[0] / scales[1]))
-        found[f"symmetry/{name}"] = Estimate(np.median(exponents), bootstrap_error(np.median, np.array(exponents)))
+        pop, ends = experiment(window=window), []
+        rngs = [numpy_rng(seed) for seed in range(starts)]
+        drawn = [(rng.normal(size=(pop.n_heads, pop.window)), np.abs(rng.normal(size=pop.n_heads))) for rng in rngs]
+        directions = np.stack([pop.join(*parts) for parts in drawn])
+        for scale in scales:  # the starts of one scale move at one pace, so they share their time steps
+            until = 0.2 * jump_limit(ORDER, R) / scale
+            flow = gradient_flow(pop.gradient, scale * directions, until, [until], rtol=1e-11, atol=1e-16)
+            ends.append(flow.states[-1] / scale)
+        first, second = np.linalg.norm(np.diff(ends, axis=0), axis=-1)
+        exponents = np.log(first / second) / np.log(scales[0] / scales[1])
+        found[f"symmetry/{name}"] = Estimate(np.median(exponents), bootstrap_error(np.median, exponents))
     return found

@@ -16,10 +16,17 @@ from ...models.kernels import kernel_values
 
 
 def functions(
-    b: Tensor, t: Tensor, x: Tensor, y: Tensor, w: Tensor, s: Tensor | None = None, activation: str = "softmax"
+    b: Tensor,
+    t: Tensor,
+    x: Tensor,
+    y: Tensor,
+    w: Tensor,
+    s: Tensor | None = None,
+    activation: str = "softmax",
+    at_query: bool = False,
 ) -> Tensor:
-    """``F_L`` ``(..., N + 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``, keys ``1..N``, h the activation (equations 51, 52): ``softmax``,
-    ``linear``, or ``exponential``, the RBF kernel of covariates of one length.
+    """``F_L`` ``(..., N + 1, d')``, or with ``at_query`` that of the query alone, ``(..., 1, d')``: ``F <- F + [T_l (Gamma - Xi(F)) + S_l F] h(X^T B_l X)``,
+    keys ``1..N``, h the activation (equations 51, 52): ``softmax``, ``linear``, or ``exponential``, the RBF kernel of covariates of one length.
 
     ``S_l`` ``(L, d', d')`` is the block of ``W_V`` that assumption 2 sets to zero, from F to F. All arguments may have leading axes, which broadcast;
     ``y`` are categories, or one-hot ``(..., N + 1, C)``.
@@ -27,12 +34,15 @@ def functions(
     n = x.shape[-2] - 1
     hot = torch.nn.functional.one_hot(y, w.shape[-1]).to(x) if y.dtype == torch.long else y
     values = hot[..., :n, :] @ w.mT  # (..., N, d')
-    f = torch.zeros(*x.shape[:-1], w.shape[-2], dtype=x.dtype)
+    f = x.new_zeros(1, w.shape[-2])  # alike at every position
     for layer in range(b.shape[-3]):
+        readers = x[..., n:, :] if at_query and layer == b.shape[-3] - 1 else x  # nothing reads the last F of a key
         # (..., N + 1, N): of key i for query j, by x_i^T B x_j
-        weights = kernel_values(activation, x @ b[..., layer, :, :].mT @ x[..., :n, :].mT, 1.0)
+        weights = kernel_values(activation, readers @ b[..., layer, :, :].mT @ x[..., :n, :].mT, 1.0)
         update = (values - torch.softmax(f[..., :n, :] @ w, dim=-1) @ w.mT) @ t[..., layer, :, :].mT
-        f = f + weights @ (update if s is None else update + f[..., :n, :] @ s[..., layer, :, :].mT)
+        if s is not None:
+            update = update + f[..., :n, :] @ s[..., layer, :, :].mT
+        f = f[..., -readers.shape[-2] :, :] + weights @ update
     return f
 
 
@@ -40,8 +50,8 @@ def loss(
     b: Tensor, t: Tensor, s: Tensor | None, x: Tensor, hot: Tensor, w: Tensor, activation: str = "softmax"
 ) -> Tensor:
     """``-log p(y_{N+1})`` of prompts, ``(...)``; ``hot (..., N + 1, C)`` are one-hot categories."""
-    f = functions(b, t, x, hot, w, s, activation)
-    return -(hot[..., -1, :] * torch.log_softmax((f[..., -1:, :] @ w)[..., 0, :], dim=-1)).sum(-1)
+    f = functions(b, t, x, hot, w, s, activation, at_query=True)
+    return -(hot[..., -1, :] * torch.log_softmax((f @ w)[..., 0, :], dim=-1)).sum(-1)
 
 
 def gradients(

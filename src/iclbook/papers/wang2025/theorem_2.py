@@ -148,7 +148,7 @@ def least_curvature() -> dict[str, Any]:
 
 def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     """The end of the scalar flow: gradient of B, T and S there, on prompts that the flow did not see; W_e fixed or rotated for each prompt."""
-    fixed, own, drop = _at_the_end(n_prompts, rotate=False)
+    fixed, (own,), drop = _at_the_end(n_prompts, rotate=False)
     rotated, _, _ = _at_the_end(n_prompts, rotate=True)
     # Both samples are random: the fresh trace differs from zero by the errors of both.
     spread = np.hypot(own["B"].trace.error, fixed["B"].trace.error)
@@ -163,16 +163,16 @@ def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
     }, {f"fixed_{letter}": each for letter, each in fixed.items()} | {"rotated_T": rotated["T"]}
 
 
-def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], dict[str, Gradient], float]:
-    """Gradients of B, T and S at the end of the scalar flow on fresh prompts and on its own, and the loss that it lost."""
+def _at_the_end(n_prompts: int, rotate: bool) -> tuple[dict[str, Gradient], list[dict[str, Gradient]], float]:
+    """Gradients of B, T and S at the end of the scalar flow on fresh prompts and, where W_e is fixed, on its own, and the loss that it lost."""
     w = embedding()
     sample, test = (population.prompts(n_prompts, N, D, w, seed, rotate) for seed in (FLOW_SAMPLE, TEST_SAMPLE))
     x, y, each = sample
     hot = torch.nn.functional.one_hot(y, CLASSES).double()
     ends, _, losses = descend_scalars(lambda b, t: population.loss(*at_scalars(b, t), None, x, hot, each).mean(), 60)
-    fresh, own = (
+    fresh, *own = (
         {letter: summarise(g) for letter, g in zip("BTS", population.gradients(*at_scalars(*ends), *one), strict=True)}
-        for one in (test, sample)
+        for one in ((test,) if rotate else (test, sample))
     )
     return fresh, own, losses[0] - losses[-1]
 
