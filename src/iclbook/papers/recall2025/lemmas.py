@@ -175,7 +175,7 @@ def loss_gradients(seed: int = 0) -> Values:
     apart = [(slopes[0] + right).abs().max(), (slopes[1] * (p @ right) + right).abs().max()]
     (by_score,) = torch.autograd.grad(dot, scores)
     same = responses @ right
-    closed = -s * (same - s @ same)
+    closed = -s.detach() * (same - s.detach() @ same)
     return {
         "losses/gradients": float(max(apart)),
         "lemmaC1/eq10": float(max((closed - by_score).abs().max(), by_score.sum().abs())),

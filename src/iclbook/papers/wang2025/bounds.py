@@ -28,11 +28,7 @@ SEED = 11
 
 def oracle(task: Categorical, contexts: int) -> tuple[Estimate, Estimate]:
     """Mean maximum probability (the best possible accuracy) and mean entropy (the best possible NLL, nats) at the query, with errors over contexts."""
-    every = []
-    for block in range(math.ceil(contexts / BLOCK)):
-        normals, words = numbers(task, block, SEED)
-        x, own = task.covariates(normals, words)[-1:], normals[len(normals) - task.hidden :]  # of the query alone
-        every.append(task.probabilities(task.latent(x, own, task.chosen(words)))[0])
+    every = [task.truth(*numbers(task, block, SEED)) for block in range(math.ceil(contexts / BLOCK))]
     p = torch.cat(every, dim=-1)[..., :contexts].double()  # p(y_{N+1}) (C, contexts)
     return Estimate.mean(p.amax(0).numpy()), Estimate.mean(torch.special.entr(p).sum(0).numpy())
 
