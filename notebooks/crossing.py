@@ -332,7 +332,7 @@ record.verdict("crossing/q-roc")
 # models, and of their *controls*: models of the same size and seed that never saw a regression in training.
 
 # %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every language model and its copy that never saw a regression."}} tags=["hide-input"]
-rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 350)
+rung = descent_ladder.judged(ladder.trained(profile, device), 1600 if paper else 140)
 record.all(descent_ladder.ladder_values(rung))
 style.show(draw.ladder(rung))
 

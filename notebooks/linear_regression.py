@@ -532,7 +532,7 @@ figure_2_7.show_stages(d, L, s2, few=not paper)
 # %% tags=["hide-input"] mystnb={"image": {"alt": "When sign matching, zero sum and homogeneous scaling appear for good, for 2, 3 and 4 heads."}}
 times = figure_2_7.stage_times(descent)
 style.show(figure_2_7.plot_stage_times(times), of=[descended])
-record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(d, L, s2))
+record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(descent, d, L, s2))
 record.all(theorem_1.expansion_records(d, L, s2))
 
 # %% [markdown]

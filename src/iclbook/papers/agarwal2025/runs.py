@@ -115,7 +115,7 @@ def regularisation(seeds: Sequence[int], steps: int, record: tuple[int, ...] = (
 def chain_studies(profile: str) -> list[Study]:
     """The trainings of sections 7.2 and 8.2 at a profile; smoke has long enough a chain and short enough a run that rate 1 does not yet magnify rounding."""
     paper = profile == "paper"
-    T, steps, seeds = (2000, STEPS, PAPER_SEEDS) if paper else (600, 60, PAPER_SEEDS[:2])
+    T, steps, seeds = (2000, STEPS, PAPER_SEEDS) if paper else (600, 30, PAPER_SEEDS[:2])
     code, text = StickyChain("code", T=T), StickyChain("nearer", T=T)
     every = [
         shown(code, seeds, steps),
@@ -123,8 +123,8 @@ def chain_studies(profile: str) -> list[Study]:
         pairs("chain_text", text, PAPER_SEEDS[:3], steps),
         pairs("small_start", code, seeds, steps, init_scale=SMALL_START),
         onward(code, seeds, *((300, 10) if paper else (10, 1))),
-        fresh(code, seeds, 1500 if paper else 300),
-        regularisation((*seeds, *range(20)), 300, (20,)) if paper else regularisation(seeds, 100),
+        fresh(code, seeds, 1500 if paper else 100),
+        regularisation((*seeds, *range(20)), 300, (20,)) if paper else regularisation(seeds, 30),
     ]
     if paper:  # the same trainings for more seeds; one study is one checkpoint, and these take long
         last = tuple(s for s in range(15, 51) if s not in PAPER_SEEDS)
@@ -263,8 +263,8 @@ def tunnel_studies(profile: str) -> list[Study]:
         hmm = (HmmFiltering(3, 3, 10), HmmFiltering(3, 3, 30), 5, 6400, 64, (*seen, *later))
         bijection = (BijectionElimination(8, 6), BijectionElimination(8, 8), 5, 2000, 64, (*seen, 500, 1000, 1500))
     else:
-        hmm = HmmFiltering(2, 2, 6), HmmFiltering(2, 2, 9), 2, 30, 16, (20,)
-        bijection = BijectionElimination(4, 3), BijectionElimination(4, 4), 2, 30, 16, (20,)
+        hmm = HmmFiltering(2, 2, 6), HmmFiltering(2, 2, 9), 2, 12, 16, (8,)
+        bijection = BijectionElimination(4, 3), BijectionElimination(4, 4), 2, 12, 16, (8,)
     full = [tunnel("tunnel_hmm", *hmm), tunnel("tunnel_bijection", *bijection)]
     return [*full, unfurling(full[1])]
 

@@ -12,7 +12,7 @@ from ...statistics import Estimate
 from ...store import Results
 from . import circuits, dynamics
 from .circuits import Heads, Records, median_error, stacked
-from .dynamics import COUNTS, PATTERNS, RATE, RUNS, Trajectory
+from .dynamics import COUNTS, PATTERNS, RATE, Trajectory
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
 
@@ -48,7 +48,7 @@ def ending_records(adam: Mapping[int, Heads], descent: ByCount) -> Records:
     values: Records = {
         "census/runs": adam[2].mu.shape[1],
         "census/steps": int(adam[2].steps[-1]),
-        "census/gd_runs": RUNS,
+        "census/gd_runs": len(one_sided),
         "census/adam_two_sided": [float((~by_adam[h]["one_sided"]).mean()) for h in COUNTS],
         "census/same_start": float(one_sided[same].mean()),
         "census/mixed_start": float(one_sided[~same].mean()),
@@ -116,11 +116,12 @@ def stage_records(times: ByCount) -> Records:
     }
 
 
-def high_order(d: int, L: int, s2: float) -> Records:
+def high_order(descent: ByCount, d: int, L: int, s2: float) -> Records:
     """Stage I: norm of the high-order terms over that of the sign-matching terms of the displayed updates, at all starts of the descent; the largest."""
     worst = 0.0
-    for h in COUNTS:
-        terms = stage_one_terms(*dynamics.sample_initial(RUNS, h, dynamics.SCALE, seed=h), d, L, s2)
+    for h, of in descent.items():
+        starts = dynamics.sample_initial(len(of["start"]), h, dynamics.SCALE, seed=h)
+        terms = stage_one_terms(*starts, d, L, s2)
         both = (np.concatenate([terms[f"omega_{kind}"], terms[f"mu_{kind}"]], -1) for kind in ("high", "sign"))
         high, low = (np.linalg.norm(of, axis=-1) for of in both)
         worst = max(worst, float((coupling(d, L, s2) * high / low).max()))

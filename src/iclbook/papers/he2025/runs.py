@@ -220,7 +220,7 @@ def studies(profile: str) -> dict[str, Any]:
         (decay, long, (60, 1), {}),
     )
     every = [make(*size) if paper else make(*short, **other) for make, size, short, other in sizes]
-    counts = tuple(f"h{h}" for h in dynamics.COUNTS)
-    # the same at every profile: a pattern may never appear
-    descent = Computation("he2025", "descent", dynamics.descend, counts, 0, dynamics.RUNS, dynamics.WITHIN, counts)
+    counts, starts = tuple(f"h{h}" for h in dynamics.COUNTS), dynamics.RUNS if paper else 150
+    # as long at every profile: a pattern may never appear
+    descent = Computation("he2025", "descent", dynamics.descend, counts, 0, starts, dynamics.WITHIN, counts)
     return {study.name: study for study in (*every, descent)}

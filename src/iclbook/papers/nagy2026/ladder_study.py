@@ -117,8 +117,8 @@ def ladder_studies(profile: str) -> list[Study]:
     """The studies of a profile. Runs of one seed start from the same numbers with and without regression, so that a model and its control are a pair."""
     small, large, seeds, steps, probing = SIZES[:3], SIZES[3:], (0, 1, 2), STEPS, Probing()
     if profile == "smoke":
-        small, large, seeds, steps = ((2, 16, 2), (2, 24, 2)), ((3, 24, 2),), (0, 1), 12
-        probing = Probing(lines=48, blocks=16)
+        small, large, seeds, steps = ((2, 16, 2), (2, 24, 2)), ((3, 24, 2),), (0, 1), 4
+        probing = Probing(lines=48, blocks=8)
     return [
         ladder("ladder_small", small, seeds, steps, probing),
         ladder("ladder_large", large, (0,), steps, probing),

@@ -306,12 +306,12 @@ def studies(profile: str) -> dict[str, Study]:
         ]
     else:
         every = [
-            *masks(32, 3, (1e-3,), (1e-3,), 4, 64, (3, 3)),
-            alignment(80, 3, (1e-3, 3e-4), 256, (20, 24, 40, 60)),
-            *(ablation(d, 24, 3, 1, (3e-3,), (1e-1,), 128, (6, 12)) for d in (4, 8, 16)),
-            *guided(24, _runs(3, (3e-3,)), _runs(3, (3e-3,)), 128, (8, 16)),
-            diversity(False, 40, 3, (3e-3,), 256, (20,)),
-            diversity(True, 40, 3, (1e-3,), 256, (20,)),
-            balanced(40, 3, (3e-3,), 256, (20,)),
+            *masks(12, 3, (1e-3,), (1e-3,), 4, 64, (3, 3)),
+            alignment(40, 3, (1e-3, 3e-4), 256, (10, 12, 20, 30)),
+            *(ablation(d, 12, 3, 1, (1.5e-2,), (1e-1,), 128, (3, 6)) for d in (4, 8, 16)),
+            *guided(9, _runs(3, (3e-3,)), _runs(3, (3e-3,)), 128, (3, 6)),
+            diversity(False, 16, 3, (3e-3,), 256, (8,)),
+            diversity(True, 16, 3, (1e-3,), 256, (8,)),
+            balanced(16, 3, (3e-3,), 256, (8,)),
         ]
     return {study.name: study for study in every}

@@ -253,7 +253,7 @@ def networks(profile: str) -> tuple[Network, ...]:
         glyphs, seeds, epochs, small = GlyphSet(), (0, 1), 3, {}
     else:
         jitter = {"rotation": 5.0, "scale": 0.05, "shear": 0.05, "shift": 0.02, "erase": 0, "noise": 0.02}
-        glyphs, seeds, epochs = GlyphSet(n_classes=60, n_train=45, copies=1, **jitter), (0,), 1
+        glyphs, seeds, epochs = GlyphSet(n_classes=30, n_train=20, copies=1, **jitter), (0,), 1
         small = {"d": 64, "batch_size": 60, "rate": 1e-12}
     return tuple(
         Network(glyphs, n, seed, epochs=epochs, **small) for seed in seeds for n in (glyphs.n_train, glyphs.n_classes)
@@ -287,8 +287,8 @@ def image_studies(profile: str) -> dict[str, Study]:
         short, long = (24, 50, 75, 100, 150, 200, 300), (24, 50, 100, 200, 300, 500, *range(1000, 8001, 1000))
         marks = tuple(range(0, 1000, 24))
     else:
-        s = SimpleNamespace(L=256, seeds=1, held_out=128, batch_size=64, rate=0.1)
-        short, long, marks = (10, 24, 40), (10, 24, 40), (0, 4, 8)
+        s = SimpleNamespace(L=256, seeds=1, held_out=48, batch_size=64, rate=0.1)
+        short, long, marks = (4, 8, 12), (4, 8, 12), (0, 2, 4)
     lengths = {"unseen": long, "linear_unseen": long, "short": short, "seen": short}
     every = [network_study(tuple(n for n in chosen if n.kind == kind), marks) for kind in ("unseen", "seen")]
     for network in chosen:

@@ -58,7 +58,7 @@ def language_studies(profile: str) -> dict[str, Study]:
         record = (24, 1000, 2000, 3000, 4000)  # 24 is what a replay repeats
     else:
         vocabulary, context, width, n_heads, seeds, rate = 300, 16, 16, 2, 2, 0.01
-        windows, held_out, steps, batch_size, record = 512, 64, 30, 8, (24, 30)
+        windows, held_out, steps, batch_size, record = 512, 64, 12, 8, (8, 12)
     text = Text(vocabulary, context)
     data, observe = FixedSet(text, windows, epochs=True), OnHeldOutText(text, held_out)
     sizes = {"vocabulary": vocabulary, "context": context, "width": width, "n_heads": n_heads}

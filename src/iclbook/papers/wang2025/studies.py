@@ -56,13 +56,13 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "quad_L": (2048, 256),  # of figures 8 to 11
     "seeds": (5, 2),  # initialisations of figures 3, 4 and 8
     "few": (3, 1),  # initialisations of the costly runs
-    "gd": (800, 40),  # minibatches of one-block GD
-    "tf": (2000, 40),  # of one-block TF
-    "deep": (400, 12),  # of deep GD
-    "tf_deep": (2000, 12),  # of two-block TF
+    "gd": (800, 12),  # minibatches of one-block GD
+    "tf": (2000, 12),  # of one-block TF
+    "deep": (400, 6),  # of deep GD
+    "tf_deep": (2000, 6),  # of two-block TF
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
-    "long": (10_000, 12),  # of two-block TF in figure 5
+    "long": (10_000, 6),  # of two-block TF in figure 5
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
     "held_out": (2048, 256),  # validation contexts, and as many test contexts
