@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,13 +29,16 @@ GROUPS = ("", "slow", "chapter", "book", "browser")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Unmarked tests first, then slow ones, then whole chapters: a failure should come early. Stable within a group.
 
-    Workers of pytest-xdist take whole chapters first; one builds the book of them while others are busy, and pages come last.
+    Workers of pytest-xdist take whole chapters first; one builds the book of them while others are busy, and pages come last; within each, large groups first.
     """
+    groups = [getattr(item.get_closest_marker("xdist_group"), "args", (item.nodeid,))[0] for item in items]
+    size = dict(zip(items, map(Counter(groups).get, groups), strict=True))
     order = ("chapter", "slow", "book", "", "browser") if hasattr(config, "workerinput") else GROUPS
 
-    def place(item: pytest.Item) -> int:
+    def place(item: pytest.Item) -> tuple[int, int]:
         marks = {mark.name for mark in item.iter_markers()}
-        return order.index(next((group for group in reversed(GROUPS) if group in marks), ""))
+        kind = next((group for group in reversed(GROUPS) if group in marks), "")
+        return order.index(kind), -size[item] if order is not GROUPS else 0
 
     items.sort(key=place)
 
