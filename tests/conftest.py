@@ -6,6 +6,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -114,11 +116,25 @@ def minibook_that_ran(minibook: Path, executed_minibook: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages of the real book at the paper profile, built once for all workers; what is stale is run first."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this run see."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture
+def chapter_ends(shared: Path) -> Iterator[None]:
+    """Tells the workers that a test of a chapter has ended."""
+    yield
+    tempfile.mkstemp(".ended", dir=shared)
+
+
+@pytest.fixture(scope="session")
+def book(request: pytest.FixtureRequest, shared: Path) -> Path:
+    """The pages of the real book at the paper profile, built once for all workers after the tests of its chapters; what is stale is run first."""
+    wanted = sum("chapter_ends" in item.fixturenames for item in request.session.items)
+    while "PYTEST_XDIST_WORKER" in os.environ and len(list(shared.glob("*.ended"))) < wanted:
+        time.sleep(0.5)
     with one_at_a_time(shared / "book.lock"):
         said = shared / "book.log"
         if not said.is_file():

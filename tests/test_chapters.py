@@ -36,6 +36,7 @@ ASKED = {
 @pytest.mark.chapter
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("chapter_ends")
 @pytest.mark.parametrize("name", CHAPTERS)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None:
