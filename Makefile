@@ -25,8 +25,8 @@ help:  ## this list
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
 
-# One worker more than cores, for browsers often wait, up to four, each computing with one thread.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 15
+# One worker a core, up to four, each computing with one thread.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 15
 test: $(STAMP) browser lint  ## what every change must pass: style, tests, replays, chapters at both profiles, pages in a browser
 	@$(PYTEST) -m "not full"
 

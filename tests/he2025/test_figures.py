@@ -1,5 +1,7 @@
 """The records of He et al. 2025's figures on runs whose right records are known by hand: one test an estimator."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -215,3 +217,19 @@ def test_a_small_pair_makes_its_displayed_step_and_no_other():
     step, task = 0.8 * np.eye(5)[None, None], LinearRegression()
     assert figure_3.unlike_step(arrays, "h2", step, task, 1.0, prompts=512)[0] < 1e-3
     assert figure_3.unlike_step(arrays, "h2", step * (np.arange(5) < 2), task, 1.0, prompts=512)[0] > 0.3
+
+
+def test_a_pair_has_formed_where_both_matrices_have_the_form_and_signs_differ():
+    off = np.array([[0.01, 0.09], [0.01, 0.2], [0.01, 0.02], [0.05, 0.05]])
+    omega = np.array([[1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-2.0, 1.0]])
+    h = SimpleNamespace(settled=lambda of: of, kq_deviation=off, ov_deviation=0 * off, omega=omega)
+    assert figure_4.formed(h) == 2
+    assert figure_4.formed(SimpleNamespace(**vars(h) | {"kq_deviation": 0 * off, "ov_deviation": off})) == 2
+
+
+def test_the_table_of_settled_heads_names_its_rows():
+    h = SimpleNamespace(settled=lambda of: of, omega=np.array([[0.5, -0.25]]), mu=np.array([[3.0, -2.0]]))
+    assert figure_2_1.settled_table(h).rows == [
+        {"": "ω", "1": "0.50", "2": "-0.25"},
+        {"": "μ", "1": "3.00", "2": "-2.00"},
+    ]
