@@ -35,7 +35,7 @@ test-full: $(STAMP) browser lint  ## all tests: emulated processors, kills, clus
 	@$(MAKE) --no-print-directory mutants
 
 PAPERS ?=
-mutants: $(STAMP)  ## plant faults between the runs and the records, and list those that no test sees (half an hour; PAPERS=he2025 for one)
+mutants: $(STAMP)  ## plant faults between the runs and the records, and list those that no test and no reference sees (a quarter of an hour a paper; PAPERS=he2025 for one)
 	@$(BIN)/python tests/mutants.py $(PAPERS)
 
 check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare every recorded value
