@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -123,10 +122,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def chapter_ends(shared: Path) -> Iterator[None]:
+def chapter_ends(request: pytest.FixtureRequest, shared: Path) -> Iterator[None]:
     """Tells the workers that a test of a chapter has ended."""
     yield
-    tempfile.mkstemp(".ended", dir=shared)
+    (shared / f"{request.node.name}.ended").touch()
 
 
 @pytest.fixture(scope="session")

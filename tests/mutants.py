@@ -2,8 +2,8 @@
 
 The functions of a paper are changed one at a time, in a copy of the tree, and the tests of that paper must turn red, or the reference check of its
 chapter. Faults are drawn by a fixed rule from all that :mod:`mutations` can make of what computes; :mod:`planted` holds those that a review planted
-by hand. Tests that name the changed module are run first, until one fails. Tests find no stored results in the copy: their digest hangs
-on the sources, so that any change would be caught for the wrong reason.
+by hand. Tests that name the changed module are run first, until one fails. Tests find no stored results in the copy, whose digest hangs on the
+sources: any change would be caught for the wrong reason.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STALE = "were made from other training code"
 #: Modules that show and do not record: pages, sliders and commands have tests of their own.
 SHOWING = re.compile("slider|page|live|command")
-#: A paper passes when its tests catch this share of the faults.
+#: A paper passes when its tests and references catch this share of the faults.
 ENOUGH = 0.95
 #: Seconds that the tests of one fault may take, or twice what they take without one: a fault that hangs counts as caught.
 LIMIT = 240
@@ -160,10 +160,8 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
             red[paper] = set(pytest_in(tree, every, 10 * LIMIT, first=False)) if every else set()
             limits[paper] = max(LIMIT, 2 * (time.monotonic() - began))
             trees.put(tree)
-            if moved_in(tree, paper, 10 * LIMIT):
-                raise RuntimeError(
-                    f"{paper}: its chapter moves without a fault; look at: iclbook check --profile smoke"
-                )
+            if moved := moved_in(tree, paper, 10 * LIMIT):
+                raise RuntimeError(f"{paper}: {moved[0]} is red without a fault")
             if red[paper]:
                 say(f"{paper}: red without a fault and left out: {', '.join(sorted(red[paper]))[:1000]}")
 

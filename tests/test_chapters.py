@@ -1,8 +1,8 @@
 """Every chapter at every profile runs to its end, solutions of its exercises included, and records what its reference says: values, verdicts, and nothing else.
 
-It runs under pinned code paths; at the small profile every static slider is moved through its whole range and every live one to its ends, at the paper's own size
-every figure is drawn for a phone too and measured. A copy in ``executed/`` that this test made is not made again while
-it is fresh; one that somebody else made, on other code paths or with its sliders at rest, is. The page tests show the same copies.
+It runs under pinned code paths. At the smoke profile every static slider is moved through its whole range and every live one to its ends; at the paper profile
+every figure is measured, as it is drawn for a phone, too. A copy in ``executed/`` that this test made is not made again while it is fresh; one that somebody else
+made is. The page tests show the copies of the paper profile. Those of smoke have no pictures for phones: a book that is built of them shows the wide ones.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """What a notebook keeps of every figure that it shows: a small PNG, the numbers in it, the stored trainings that it draws, and a picture for phones.
 
 ``style.use`` switches this on where a chapter runs headless; in JupyterLab figures are shown as usual.
-The tests of the chapters set ``ICLBOOK_FIGURES``: ``measured`` also notes what is broken in a picture; ``draft`` leaves out those for phones and makes
-large files quickly.
+The tests of the chapters set ``ICLBOOK_FIGURES``: ``measured`` also notes what is broken in a picture; ``draft`` saves time: no pictures for phones, and
+larger files.
 """
 
 import base64
