@@ -20,10 +20,9 @@ def studies(profile: str) -> dict[str, Study | Computation]:
         "sgd_waits": (waits.sgd_waits, (waits.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
     }
     for name, (compute, groups, draws, within) in rows.items():
-        # at smoke two draws from which the flows are short
-        first, count = (FIRST, draws) if profile == "paper" else (FIRST + 2, 2)
+        count = draws if profile == "paper" else 2
         resting = () if name == "waits" else groups
-        trained[name] = Computation("crossing", name, compute, groups, first, count, within, resting)
+        trained[name] = Computation("crossing", name, compute, groups, FIRST, count, within, resting)
     return trained
 
 
