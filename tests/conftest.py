@@ -166,9 +166,9 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium, :class:`browser.harness.Browser`."""
+    """A headless Chromium of this worker, :class:`browser.harness.Browser`."""
     from browser import harness  # selenium is loaded where a browser is asked for
 
     harness.require()

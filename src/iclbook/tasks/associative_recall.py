@@ -3,7 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
@@ -11,6 +11,12 @@ from torch import Tensor
 
 from .. import random
 from .batch import Batch
+
+
+@lru_cache(maxsize=4)
+def _shown(task: "AssociativeRecall", device: torch.device) -> Tensor:
+    """All permutations ``(order!, order)``, kept on their device: a captured step copies nothing from the host."""
+    return torch.from_numpy(task.permutations).to(device)
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class AssociativeRecall:
     def batch(self, normals: Tensor, words: Tensor) -> Batch:
         """Turn words ``(..., 1 + order!, B)`` into a batch; pure. ``context (..., length, B)`` holds tokens, ``query`` nothing, and ``target (..., 1, B)`` the
         token that answers."""
-        shown = torch.from_numpy(self.permutations).to(words.device)  # (n!, order)
+        shown = _shown(self, words.device)  # (n!, order)
         queries = random.below(self.n_permutations, words[..., :1, :])  # (..., 1, B)
         answers = self.order + random.below(self.n_responses, words[..., 1:, :])  # (..., n!, B)
         pairs = torch.cat(

@@ -66,13 +66,13 @@ class LinearRegression:
     def layout(self) -> Layout:
         """Where a prompt's numbers stand, for C code."""
         rows, noise = (self.L + 1) * self.d, math.sqrt(self.noise_var)
-        factor = () if self.covariance is None else tuple(self._factor().flatten().tolist())
+        factor = () if self.covariance is None else tuple(c for row in self._factor() for c in row)
         scales = noise, noise, 1 / math.sqrt(self.d)
         return Layout(self.d, self.L, rows + self.d, (rows,), *scales, (tuple(range(self.d)),), factor)
 
-    def _factor(self) -> Tensor:
-        """Lower Cholesky factor ``(d, d)`` of the covariance."""
-        return torch.linalg.cholesky(torch.tensor(self.covariance, dtype=torch.float64))
+    def _factor(self) -> list[list[float]]:
+        """Lower Cholesky factor ``(d, d)`` of the covariance, as numbers: a step on a GPU copies nothing from the host."""
+        return torch.linalg.cholesky(torch.tensor(self.covariance, dtype=torch.float64)).tolist()
 
     def batch(self, normals: Tensor) -> Batch:
         """Turn standard normals ``(..., self.normals, B)`` into a batch; pure, and linear in nothing but the normals."""
@@ -82,9 +82,9 @@ class LinearRegression:
         beta = normals[..., n_x : n_x + self.d, :].unsqueeze(-3) / math.sqrt(self.d)  # (..., 1, d, B)
         eps = normals[..., n_x + self.d :, :].unsqueeze(-2) * math.sqrt(self.noise_var)  # (..., L+1, 1, B)
         if self.covariance is not None:
-            factor = self._factor().to(x)
+            factor = self._factor()
             x = torch.stack(  # row i of C x, written out so that the batch stays last
-                [sum(factor[i, j] * x[..., j, :] for j in range(i + 1)) for i in range(self.d)], dim=-2
+                [sum(factor[i][j] * x[..., j, :] for j in range(i + 1)) for i in range(self.d)], dim=-2
             )
         y = (x * beta).sum(-2, keepdim=True) + eps  # (..., L+1, 1, B)
         tokens = torch.cat([x, y], dim=-2)  # (..., L+1, D, B)

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -25,6 +26,12 @@ class Sequence(NamedTuple):
     x: Tensor
     y: Tensor
     means: Tensor
+
+
+@lru_cache(maxsize=4)
+def _edges(chain: "StickyChain", device: torch.device) -> Tensor:
+    """:attr:`StickyChain.edges`, kept on their device."""
+    return torch.from_numpy(chain.edges).to(device)
 
 
 @dataclass(frozen=True)
@@ -114,14 +121,26 @@ class StickyChain:
         """A sequence from standard normals ``(self.normals,)`` and words ``(self.words,)``; pure. With ``means`` given, those drawn are ignored."""
         own, noise = normals[: self.n * self.d], normals[self.n * self.d :]
         means = own.reshape(self.n, self.d) if means is None else means
-        chosen, edges = words.tolist(), self.edges.tolist()
-        states, state = np.empty(self.T, dtype=np.int64), self.n  # before the first symbol
-        for t, word in enumerate(chosen):
-            state = bisect_right(edges[state], word)
-            states[t] = state
-        y = torch.from_numpy(states).to(normals.device)
+        y = self._symbols(words)
         x = means[y[:-1]] + self.noise * noise.reshape(self.T - 1, self.d)
         return Sequence(x, y[1:], means)
+
+    def _symbols(self, words: Tensor) -> Tensor:
+        """Symbols ``(T,)``, each the number of edges of the one before that its word has reached."""
+        if words.device.type != "cpu":
+            return self._walk(words)
+        edges, states, state = self.edges.tolist(), [], self.n  # before the first symbol
+        for word in words.tolist():
+            state = bisect_right(edges[state], word)
+            states.append(state)
+        return torch.tensor(states)
+
+    def _walk(self, words: Tensor) -> Tensor:
+        """The same on a GPU, with nothing read back: slow on a CPU."""
+        edges, y = _edges(self, words.device), [words.new_full((1,), self.n)]
+        for word in words.split(1):
+            y.append((edges.index_select(0, y[-1]) <= word).sum(1))
+        return torch.cat(y[1:])
 
     # -- the best possible prediction ---------------------------------------------------------------------------------
 

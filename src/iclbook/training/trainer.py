@@ -1,5 +1,6 @@
 """The trainer: steps groups of runs together on shared data streams, records, checkpoints, resumes."""
 
+import gc
 import json
 import time
 from collections.abc import Sequence
@@ -173,6 +174,7 @@ class Trainer:
         with torch.cuda.stream(side):  # warm-up: compile and allocate outside the capture
             self._take(3)
         torch.cuda.current_stream().wait_stream(side)
+        gc.collect()  # an earlier training's graph that is found as garbage meanwhile would end this capture
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
             self._take(self._block)

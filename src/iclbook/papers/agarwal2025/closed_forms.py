@@ -199,7 +199,7 @@ def causal_step(x: Tensor, target: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor
     scale = 1 / math.sqrt(len(W_Q))
     q, k, v = x @ W_Q.T * scale, x @ W_K.T, x @ W_V.T
     bound = q.norm(dim=1, keepdim=True) * k.norm(dim=1).max()  # (T, 1), on each query's scores
-    shift = None if bound.is_cuda or not float(bound.max()) < SAFE else bound
+    shift = None if bound.device.type != "cpu" or not float(bound.max()) < SAFE else bound
     brings = _ones(v @ W_O.T)  # what a key adds to a query's logits and to its normaliser
     dq, dk, used = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(target)
     total = x.new_zeros(())
