@@ -117,7 +117,12 @@ class Browser:
     def first_view(self, page: Path) -> tuple[dict[str, int], float]:
         """Load a page from the disk: bytes of every file that it loads before a reader scrolls, and milliseconds until its first paint."""
         self.load(page.as_uri())
-        time.sleep(1.5)  # pictures near the window, fonts of formulas
+        self.typeset()
+        asked = -1
+        while asked < len(self.requests):  # pictures near the window, fonts of formulas
+            asked = len(self.requests)
+            time.sleep(0.4)
+            self._collect()
         assert self.problems() == [], page
         files = {unquote(urlsplit(url).path) for url in self.requests if url.startswith("file:")}
         paints = "performance.getEntriesByType('paint').find((e) => e.name === 'first-contentful-paint')"
@@ -146,6 +151,10 @@ class Browser:
     def settle(self) -> None:
         """Wait until pictures and formulas are drawn."""
         self._wait("[...document.images].every(image => image.complete)")
+        self.typeset()
+
+    def typeset(self) -> None:
+        """Wait until formulas are drawn."""
         self.driver.execute_async_script(
             "const done = arguments[0];"
             "Promise.resolve(window.MathJax?.startup?.promise).then(() => setTimeout(done, 50), done);"
