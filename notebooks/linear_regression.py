@@ -40,6 +40,7 @@ from iclbook.papers.he2025 import (
     figure_2_4,
     figure_2_7,
     figure_3,
+    figure_3_1,
     figure_4,
     learning_rates,
     loss,
@@ -470,9 +471,9 @@ record.verdicts("single-head", "q-single-head")
 # becomes exactly linear in the scores.
 
 # %% tags=["hide-input"]
-record.all(theorem_1.manifold_records(valley, d, L, s2))
+record.all(learning_rates.manifold_records(valley, d, L, s2))
 record.verdicts("manifold")
-theorem_1.show_pair(valley, prompts, d, L, s2, few=not paper)
+learning_rates.show_pair(valley, prompts, d, L, s2, few=not paper)
 
 # %% [markdown]
 # The curve is right, and along it the approximate loss rises with $\gamma$. The true loss, of which the paper says nothing here, first falls: its best pair is at $\gamma =$ {glue:text}`minimiser/gamma`.
@@ -575,11 +576,11 @@ show_model(page_models.reduced_flow(d, L, s2))
 nonisotropic = results("nonisotropic", profile, device)
 starts = results("seeds_nonisotropic", profile, device)
 found, many = (
-    figure_3.preconditioners(r, study["nonisotropic"].data)
+    figure_3_1.preconditioners(r, study["nonisotropic"].data)
     for r in (nonisotropic, starts)
 )
-style.show(figure_3.plot_preconditioners(found), of=[nonisotropic])
-record.all(figure_3.preconditioner_records(nonisotropic, found, many))
+style.show(figure_3_1.plot_preconditioners(found), of=[nonisotropic])
+record.all(figure_3_1.preconditioner_records(nonisotropic, found, many))
 
 # %% [markdown]
 # *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the

@@ -18,7 +18,7 @@ def _he() -> tuple[Fault, ...]:
         at(multitask, "a head serves when it hardly does", "SERVES = 0.1", "SERVES = 0.01"),
         at(multitask, "a head serves only in full", "SERVES = 0.1", "SERVES = 0.6"),
         at(multitask, "sums of features that are used", "sums[:, n, UNUSED[n]]", "sums[:, n, USED[n][0]]"),
-        at(multitask, "covariates not centred", "y, x - x.mean(0))", "y, x)"),
+        at("figure_3_1.py", "covariates not centred", "y, x - x.mean(0))", "y, x)"),
         at("runs.py", "another target", "- batch.target) ** 2)", "- 0.9 * batch.target) ** 2)"),
         at("predictors.py", "a bound in the square of d", bound, f"{bound} * d"),
     )

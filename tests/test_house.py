@@ -34,7 +34,7 @@ FLOORS = (
     {"papers"},
     {"inputs", "replication"},
     {"execution"},
-    {"book", "check", "cli"},
+    {"book", "check", "options", "cli"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

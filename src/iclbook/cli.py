@@ -7,112 +7,41 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from . import draw
 from .errors import UserError, one_line
 from .formulas import plain
 from .numbers import number
-from .project import PROFILES, check_profile, find_root
-
-#: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can mend; Ctrl-C.
-MOVED, MISTAKE, INTERRUPTED = 1, 2, 130
-
-_ABOUT = """\
-Executable reproductions of papers on how attention learns in context.
-
-Each chapter is a notebook (notebooks/NAME.py) that measures what its paper says. The paper's claims and the rules that decide
-them stand in src/iclbook/papers/KEY/claims.yaml; verdicts are computed from what the chapter recorded.
-"""
-_EXAMPLES = """\
-examples:
-  iclbook build                                   run what is missing or stale and build the book
-  iclbook run linear_regression --profile smoke   run one chapter in a small size, in minutes
-  iclbook check --profile smoke                   has any value, verdict or figure moved from its reference?
-  iclbook train he2025 --only NAME                train one of the paper's studies and store the result
-  iclbook claims he2025                           the verdicts of one paper
-
-Each command has its own help: iclbook COMMAND --help
-exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and what to do), 130 interrupted
-An unforeseen error is one line too; with ICLBOOK_TRACEBACK=1 in the environment Python's traceback comes before it.
-"""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a mistake on the command line in the same one-line form as every other mistake."""
-
-    def error(self, message: str) -> None:
-        self.exit(MISTAKE, f"error: {one_line(message)}. `{self.prog} --help` shows what can be given.\n")
-
-
-_RAW = argparse.RawDescriptionHelpFormatter
-_PARSER = _Parser(prog="iclbook", description=_ABOUT, epilog=_EXAMPLES, formatter_class=_RAW)
-_PARSERS = _PARSER.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-
-
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number of at least 1")
-    return int(text)
-
-
-def _option(name: str, metavar: str | None, about: str, **settings: Any) -> tuple[str, dict]:
-    return name, {"metavar": metavar, "help": about} | settings
-
-
-def _flag(name: str, about: str) -> tuple[str, dict]:
-    return name, {"action": "store_true", "help": about}
-
-
-def _profile(default: str) -> tuple[str, dict]:
-    sizes = "smoke: small, trains within minutes; paper: the paper's own sizes, from stored results"
-    names = f"{{{','.join(PROFILES)}}}"
-    return _option("--profile", names, f"{sizes} (default: {default})", type=check_profile, default=default)
-
-
-def _set_draw(text: str) -> int:
-    os.environ[draw.SWITCH] = text  # also of child processes
-    return draw.number()
-
-
-_WHERE = "where to compute; auto takes a GPU when there is one (default: auto)"
-_DEVICE = _option("--device", None, _WHERE, choices=("auto", "cpu", "cuda"), default="auto")
-_JOBS = _option("--jobs", "N", "chapters to run at once (default: one for each core)", type=_positive)
-_DRAW = _option(
-    "--draw", "N", "another draw of everything random, kept in draws/N (default: 0, the book)", type=_set_draw
+from .options import (
+    DEVICE,
+    DRAW,
+    INTERRUPTED,
+    JOBS,
+    MISTAKE,
+    MOVED,
+    PARSER,
+    at_profile,
+    command,
+    flag,
+    option,
+    positive,
 )
+from .project import PROFILES, find_root
 
 
-def _command(about: str, more: str, *options: tuple[str, dict]) -> Callable:
-    """Register a function as the command of its own name: what it does in a phrase, more help, its options."""
-
-    def enter(function: Callable) -> Callable:
-        described = f"{about[0].upper()}{about[1:]}."
-        parser = _PARSERS.add_parser(
-            function.__name__, help=about, description=described, epilog=more, formatter_class=_RAW
-        )
-        for name, settings in options:
-            parser.add_argument(name, **settings)
-        parser.set_defaults(function=function)
-        return function
-
-    return enter
-
-
-@_command(
+@command(
     "run one chapter, or all, headless",
     "The executed notebook goes to executed/PROFILE/CHAPTER.ipynb once every cell has run;\n"
     "when a cell fails, the cells so far stand in CHAPTER.failed.ipynb beside it.\n\n"
     "example: iclbook run linear_regression --profile smoke",
-    _option("chapter", "CHAPTER", "a chapter's name, such as linear_regression, or: all"),
-    _profile("paper"),
-    _DEVICE,
-    _option("--probes", "FOLDER", "results of `iclbook probe`, which gradient_descent then judges", type=Path),
-    _DRAW,
+    option("chapter", "CHAPTER", "a chapter's name, such as linear_regression, or: all"),
+    at_profile("paper"),
+    DEVICE,
+    option("--probes", "FOLDER", "results of `iclbook probe`, which gradient_descent then judges", type=Path),
+    DRAW,
 )
 def run(options: argparse.Namespace) -> int:
     if options.probes is not None:
@@ -132,24 +61,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
+@command(
     "run chapters and compare every recorded value, verdict and figure with its stored reference",
     "References stand in references/PROFILE/CHAPTER.json with the spread that rounding alone gives each value. Missing and new values and changed\n"
     "verdicts count as moved. The exit code is 1 when something moved or a chapter failed.\n\n"
     "examples:\n"
     "  iclbook check --profile smoke --json report.json\n"
     "  iclbook check linear_regression --update     accept what moved as the new reference, then look at git diff",
-    _option("chapters", "CHAPTER", "chapters to check (default: all)", nargs="*"),
-    _option("--json", "FILE", "also write what was found as JSON", type=Path),
-    _flag("--update", "write the references anew instead of failing"),
-    _flag("--spread", "as --update, and measure how far rounding carries each value"),
-    _option(
+    option("chapters", "CHAPTER", "chapters to check (default: all)", nargs="*"),
+    option("--json", "FILE", "also write what was found as JSON", type=Path),
+    flag("--update", "write the references anew instead of failing"),
+    flag("--spread", "as --update, and measure how far rounding carries each value"),
+    option(
         "--machine", "NAME", "emulate a processor and its threads, such as sse-2 (default: pinned)", default="pinned"
     ),
-    _profile("smoke"),
-    _DEVICE,
-    _JOBS,
-    _DRAW,
+    at_profile("smoke"),
+    DEVICE,
+    JOBS,
+    DRAW,
 )
 def check(options: argparse.Namespace) -> int:
     from . import check as regression
@@ -174,13 +103,13 @@ def check(options: argparse.Namespace) -> int:
     return 0 if all(result.ok for result in results) else MOVED
 
 
-@_command(
+@command(
     "build the book into _build/html, running what is missing or stale first",
     "Warnings are errors. The end prints where the book is and a line of verdict counts.\n\n"
     "example: iclbook build --profile smoke",
-    _profile("paper"),
-    _DEVICE,
-    _JOBS,
+    at_profile("paper"),
+    DEVICE,
+    JOBS,
 )
 def build(options: argparse.Namespace) -> int:
     from .book.build import build
@@ -189,7 +118,7 @@ def build(options: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
+@command(
     "train a paper's studies and store the results that its chapter shows",
     "Results go to results/KEY/PROFILE. A study that has results is left alone unless --fresh is given; an interrupted one\n"
     "resumes from its checkpoint.\n\n"
@@ -197,17 +126,15 @@ def build(options: argparse.Namespace) -> int:
     "  iclbook train he2025 --device cuda\n"
     "  iclbook train he2025 --scheduler tcp://10.0.0.5:8786      on a Dask cluster\n"
     "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
-    _option("key", "KEY", "a paper's key, such as he2025 (`iclbook claims` lists them)"),
-    _option("--only", "STUDY", "train this study only; may be given several times", action="append"),
-    _flag("--fresh", "train again what already has results"),
-    _flag("--verify", "train nothing; replay stored runs and compare"),
-    _option(
-        "--workers", "N", "processes of one thread that share a study's runs (default: one a core)", type=_positive
-    ),
-    _option("--scheduler", "ADDRESS", "train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
-    _profile("paper"),
-    _DEVICE,
-    _DRAW,
+    option("key", "KEY", "a paper's key, such as he2025 (`iclbook claims` lists them)"),
+    option("--only", "STUDY", "train this study only; may be given several times", action="append"),
+    flag("--fresh", "train again what already has results"),
+    flag("--verify", "train nothing; replay stored runs and compare"),
+    option("--workers", "N", "processes of one thread that share a study's runs (default: one a core)", type=positive),
+    option("--scheduler", "ADDRESS", "train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
+    at_profile("paper"),
+    DEVICE,
+    DRAW,
 )
 def train(options: argparse.Namespace) -> int:
     if options.verify and options.scheduler is not None:
@@ -230,17 +157,17 @@ def train(options: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
+@command(
     "print the verdict of every claim, from the executed chapters",
     "A chapter that was not run at this profile leaves its claims as not yet tested; one that has changed since is refused.\n\n"
     "examples:\n"
     "  iclbook claims                     counts for every paper\n"
     "  iclbook claims he2025              every claim of one paper\n"
     "  iclbook claims he2025/fig2.8       one claim with its parts",
-    _option("key", "KEY", "a paper's key or a claim's id (default: counts for every paper)", nargs="?"),
-    _flag("--json", "print JSON"),
-    _profile("paper"),
-    _DRAW,
+    option("key", "KEY", "a paper's key or a claim's id (default: counts for every paper)", nargs="?"),
+    flag("--json", "print JSON"),
+    at_profile("paper"),
+    DRAW,
 )
 def claims(options: argparse.Namespace) -> int:
     from .claims import all_ledgers, ledger_of, render, scoreboard
@@ -279,23 +206,23 @@ def claims(options: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
+@command(
     "probe a language model in a local folder",
     "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub (GPT-2,\n"
     "GPT-NeoX or OLMo 2); nothing is fetched. FILE gets every prompt's numbers at every layer, and where they come from.\n\n"
     "examples:\n"
     "  hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000     (where there is a network)\n"
     "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz",
-    _option("--model", "DIR", "folder with config.json and weights", type=Path, required=True),
-    _option("--probe", "NAME", "one of the probes below", required=True),
-    _option("--revision", "NAME", "a checkpoint: a folder within DIR, or a ref of a hub cache"),
-    _option(
+    option("--model", "DIR", "folder with config.json and weights", type=Path, required=True),
+    option("--probe", "NAME", "one of the probes below", required=True),
+    option("--revision", "NAME", "a checkpoint: a folder within DIR, or a ref of a hub cache"),
+    option(
         "--tokenizer", "PATH", "tokenizer.json or its folder (default: the model's); or: corpus, for the mixed corpus"
     ),
-    _option(
+    option(
         "--digits", None, 'write " 3 -> 4" or "3->4" (default: spaced)', choices=("spaced", "plain"), default="spaced"
     ),
-    _option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
+    option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
 )
 def probe(options: argparse.Namespace) -> int:
     from .papers.nagy2026.probe_command import probe_folder
@@ -310,14 +237,14 @@ def probe(options: argparse.Namespace) -> int:
     return 0
 
 
-@_command(
+@command(
     "begin a paper: a package, ledger, chapter, references and tests that work at once",
     "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in _toc.yml, book/intro.md and\n"
     "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
     'example: iclbook new vaswani2017 --title "Attention Is All You Need"',
-    _option("key", "KEY", "the paper's short name, such as vaswani2017"),
-    _option("--title", None, "title of the chapter", required=True),
-    _option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),
+    option("key", "KEY", "the paper's short name, such as vaswani2017"),
+    option("--title", None, "title of the chapter", required=True),
+    option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),
 )
 def new(options: argparse.Namespace) -> int:
     from . import check as regression
@@ -344,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
             stream.reconfigure(errors="backslashreplace")
     try:
-        options = _PARSER.parse_args(arguments)
+        options = PARSER.parse_args(arguments)
         if getattr(options, "device", "auto") == "cuda":
             from .training.ensemble import pick_device
 

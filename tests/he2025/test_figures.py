@@ -14,6 +14,7 @@ from iclbook.papers.he2025 import (
     figure_2_4,
     figure_2_7,
     figure_3,
+    figure_3_1,
     figure_4,
     learning_rates,
     loss,
@@ -170,7 +171,7 @@ def test_the_distance_of_courses_is_to_the_nearer_polynomial():
 
 def test_the_manifold_is_where_minimisation_ends():
     valley = learning_rates.valley(6, D, L, S2)
-    found = theorem_1.manifold_records(valley, D, L, S2)
+    found = learning_rates.manifold_records(valley, D, L, S2)
     assert found["manifold/mu_error"] < 1e-8
     assert found["manifold/approx_rise"] > 0
     assert theorem_1.best_rate(D, L, S2) == pytest.approx(loss.eta_star(D, L, S2), abs=1e-6)
@@ -215,8 +216,8 @@ def test_a_small_pair_makes_its_displayed_step_and_no_other():
         kq[0, 0, h, :5, :5], ov[0, 0, h, 0, 5] = sign * 0.02 * np.eye(5), sign * 20.0
     arrays = {"h2/kq": kq.astype("f4"), "h2/ov": ov.astype("f4")}
     step, task = 0.8 * np.eye(5)[None, None], LinearRegression()
-    assert figure_3.unlike_step(arrays, "h2", step, task, 1.0, prompts=512)[0] < 1e-3
-    assert figure_3.unlike_step(arrays, "h2", step * (np.arange(5) < 2), task, 1.0, prompts=512)[0] > 0.3
+    assert figure_3_1.unlike_step(arrays, "h2", step, task, 1.0, prompts=512)[0] < 1e-3
+    assert figure_3_1.unlike_step(arrays, "h2", step * (np.arange(5) < 2), task, 1.0, prompts=512)[0] > 0.3
 
 
 def test_a_pair_has_formed_where_both_matrices_have_the_form_and_signs_differ():

@@ -6,7 +6,7 @@ import torch
 from he2025.circuits_kit import squared_error
 from scipy.optimize import minimize, minimize_scalar
 
-from iclbook.papers.he2025 import figure_3, loss, predictors
+from iclbook.papers.he2025 import figure_3_1, loss, predictors
 from iclbook.tasks import LinearRegression
 
 PROMPTS = {}
@@ -118,15 +118,15 @@ def test_preconditioned_error_and_its_minimiser():
     normals = torch.randn(task.normals, 60_000, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
     context, query, target = (np.moveaxis(values.numpy(), -1, 0) for values in task.batch(normals))
     batch = predictors.Prompts(context[..., :d], context[..., d], query, target[:, 0])
-    best = figure_3.best_preconditioner(cov, L, s2)
+    best = figure_3_1.best_preconditioner(cov, L, s2)
     for omega in (best, np.arange(9.0).reshape(3, 3) / 10):
         predicted = np.mean(predictors.scores(batch.x, batch.x_q @ omega.T) * batch.y, axis=-1)
         assert abs(z_score(predicted, batch, preconditioned_error(omega, cov, L, s2))) < 5
     found = minimize(lambda w: preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12)
     np.testing.assert_allclose(found.x.reshape(d, d), best, atol=1e-4)
-    isotropic = figure_3.best_preconditioner(np.eye(d), L, s2)
+    isotropic = figure_3_1.best_preconditioner(np.eye(d), L, s2)
     expected = float(predictors.vanilla_gd_best_eta(d, L, s2)) * np.eye(d)
     np.testing.assert_allclose(isotropic, expected, atol=1e-14)
     inverse = np.linalg.inv(cov)
-    apart = [figure_3.shape_distance(figure_3.best_preconditioner(cov, n, s2), inverse) for n in (40, 400)]
+    apart = [figure_3_1.shape_distance(figure_3_1.best_preconditioner(cov, n, s2), inverse) for n in (40, 400)]
     assert apart[0] > apart[1] > 0

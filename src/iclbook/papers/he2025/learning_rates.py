@@ -1,4 +1,4 @@
-"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data (He et al. 2025, "Solution Manifold")."""
+"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data, and the valley of solutions (He et al. 2025, "Solution Manifold")."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -7,11 +7,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
+from ...sliders import Slider, show
 from ...statistics import Estimate
 from ...store import Results
+from . import loss, predictors
 from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, sign_matched, stacked, zero_sum
 from .figure_2_1 import paper_limits
 from .loss import Array, Optimum
+from .predictors import Prompts
 from .runs import RATES
 from .true_loss import pair_exact, pair_optimum_exact
 
@@ -125,3 +128,53 @@ def plot_noise_level(valley: Valley, approx: Array, settings: Settings) -> Figur
     style.name_lines(right, {"batch 64": 6e-4, "batch 256": 6e-4, "γ of that minimum": 1e-3}, up=8)
     style.name_lines(right, {"batch 1024": 6e-4, f"paper: {paper:g}": 2.2e-3}, up=-8)
     return fig
+
+
+# -- the manifold -------------------------------------------------------------------------------------------------------
+
+
+def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
+    """The curve of solutions against numeric minimisation, and how the approximate loss rises along it."""
+    grid = valley.gamma
+    on_grid = [loss.best_approx_mu([g, -g], d, L, s2)[0] for g in grid]
+    return {
+        "manifold/mu_error": float(np.abs(loss.manifold_mu(grid, d, L, s2) / on_grid - 1).max()),
+        "manifold/approx_rise": float(np.diff(loss.manifold_loss(grid, d, L, s2)).min()),
+    }
+
+
+def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
+    """Slider: predictions of a pair with its best weight against those of debiased gradient descent, and its point in the valley of the true loss."""
+    gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
+    eta = loss.eta_star(d, L, noise_var)
+    some = [of[:400] for of in prompts[:3]]
+    gd, gd_loss = predictors.debiased_gd(eta, *some), float(predictors.debiased_gd_error(eta, d, L, noise_var))
+    least, losses = min(valley.loss), np.array(valley.loss)
+
+    def frame(gamma: float) -> Figure:
+        best = pair_exact(gamma, d, L, noise_var)
+        yhat = predictors.softmax_predictor([gamma, -gamma], [best.mu, -best.mu], *some)
+        fig, (left, right) = style.figure(2, height=3.1)
+        left.plot([-3, 3], [-3, 3], color=style.COLOURS["theory"], lw=0.9, ls=":")
+        left.plot(gd, yhat, ".", color=style.COLOURS["measured"], ms=4, alpha=0.6)
+        left.set(xlabel="prediction of debiased GD", ylabel="prediction of the pair", xlim=(-3, 3), ylim=(-3, 3))
+        left.set_title(f"γ = {gamma:.2f}: rms difference {np.sqrt(np.mean((yhat - gd) ** 2)):.3f}")
+        right.plot(valley.gamma, 1e3 * (losses - least), color=style.COLOURS["measured"], label="pair with its best μ")
+        limit = {"color": style.COLOURS["debiased"], "ls": "--", "label": "debiased GD, the limit γ → 0"}
+        right.axhline(1e3 * (gd_loss - least), **limit)
+        right.plot(gamma, 1e3 * (best.loss - least), "o", ms=8, color=style.COLOURS["positive"], label="this pair")
+        # the valley is a thousandth deep, its walls are a hundred times higher
+        right.set_yscale("symlog", linthresh=0.1)
+        bounds = {"ylim": (-0.02, 60), "xlim": (0, max(valley.gamma))}
+        right.set(xlabel="γ", ylabel="true loss above\nits minimum (1/1000)", **bounds)
+        right.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
+        return fig
+
+    show(
+        frame,
+        [Slider("gamma", "γ", gammas, live=(0.02, 0.6, 0.01))],
+        start={"gamma": 0.13},
+        title="A pair of heads with its best weight",
+        description="At a small γ the answers of the pair fall onto those of debiased gradient descent. Try: the largest γ, then smaller ones.",
+        alt="Predictions of the pair at gamma {gamma} against debiased gradient descent, and its true loss.".format,
+    )

@@ -1,4 +1,4 @@
-"""Closed forms against numbers: the approximate loss, one head, the solution manifold and Theorem 1 of He et al. (2025), and its errata."""
+"""Closed forms against numbers: the approximate loss, one head and Theorem 1 of He et al. (2025), and its errata."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,11 @@ from torch import Tensor
 from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
-from ...sliders import Slider, show
 from ...statistics import Estimate
 from . import loss, predictors, true_loss
 from .circuits import Heads, Records, each_run, run_sd
 from .figure_2_1 import legend_below
-from .learning_rates import Valley
 from .loss import Array
-from .predictors import Prompts
 
 # -- the approximate loss -----------------------------------------------------------------------------------------------
 
@@ -122,56 +119,6 @@ def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> F
     ax.set(xscale="log", xlabel="context length L", ylabel=r"$\omega\,\sqrt{d}$")
     ax.legend(fontsize=8)
     return fig
-
-
-# -- the manifold -------------------------------------------------------------------------------------------------------
-
-
-def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
-    """The curve of solutions against numeric minimisation, and how the approximate loss rises along it."""
-    grid = valley.gamma
-    on_grid = [loss.best_approx_mu([g, -g], d, L, s2)[0] for g in grid]
-    return {
-        "manifold/mu_error": float(np.abs(loss.manifold_mu(grid, d, L, s2) / on_grid - 1).max()),
-        "manifold/approx_rise": float(np.diff(loss.manifold_loss(grid, d, L, s2)).min()),
-    }
-
-
-def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
-    """Slider: predictions of a pair with its best weight against those of debiased gradient descent, and its point in the valley of the true loss."""
-    gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
-    eta = loss.eta_star(d, L, noise_var)
-    some = [of[:400] for of in prompts[:3]]
-    gd, gd_loss = predictors.debiased_gd(eta, *some), float(predictors.debiased_gd_error(eta, d, L, noise_var))
-    least, losses = min(valley.loss), np.array(valley.loss)
-
-    def frame(gamma: float) -> Figure:
-        best = true_loss.pair_exact(gamma, d, L, noise_var)
-        yhat = predictors.softmax_predictor([gamma, -gamma], [best.mu, -best.mu], *some)
-        fig, (left, right) = style.figure(2, height=3.1)
-        left.plot([-3, 3], [-3, 3], color=style.COLOURS["theory"], lw=0.9, ls=":")
-        left.plot(gd, yhat, ".", color=style.COLOURS["measured"], ms=4, alpha=0.6)
-        left.set(xlabel="prediction of debiased GD", ylabel="prediction of the pair", xlim=(-3, 3), ylim=(-3, 3))
-        left.set_title(f"γ = {gamma:.2f}: rms difference {np.sqrt(np.mean((yhat - gd) ** 2)):.3f}")
-        right.plot(valley.gamma, 1e3 * (losses - least), color=style.COLOURS["measured"], label="pair with its best μ")
-        limit = {"color": style.COLOURS["debiased"], "ls": "--", "label": "debiased GD, the limit γ → 0"}
-        right.axhline(1e3 * (gd_loss - least), **limit)
-        right.plot(gamma, 1e3 * (best.loss - least), "o", ms=8, color=style.COLOURS["positive"], label="this pair")
-        # the valley is a thousandth deep, its walls are a hundred times higher
-        right.set_yscale("symlog", linthresh=0.1)
-        bounds = {"ylim": (-0.02, 60), "xlim": (0, max(valley.gamma))}
-        right.set(xlabel="γ", ylabel="true loss above\nits minimum (1/1000)", **bounds)
-        right.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
-        return fig
-
-    show(
-        frame,
-        [Slider("gamma", "γ", gammas, live=(0.02, 0.6, 0.01))],
-        start={"gamma": 0.13},
-        title="A pair of heads with its best weight",
-        description="At a small γ the answers of the pair fall onto those of debiased gradient descent. Try: the largest γ, then smaller ones.",
-        alt="Predictions of the pair at gamma {gamma} against debiased gradient descent, and its true loss.".format,
-    )
 
 
 # -- Theorem 1.1: approximation -----------------------------------------------------------------------------------------
