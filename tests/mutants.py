@@ -150,32 +150,36 @@ def run(faults: list[Fault], root: Path = ROOT, workers: int = 2) -> list[Outcom
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             trees.put(Path(shutil.copytree(root, Path(folder) / str(number), ignore=LEFT_OUT)))
-        red: dict[str, set[str]] = {}
-        limits: dict[str, float] = {}
-        for paper in sorted({fault.paper for fault in faults}):
-            tree = trees.get()
-            paths = {fault.path for fault in faults if fault.paper == paper}
-            every = sorted({test for path in paths for test in tests_of(tree / path, paper, tree)})
-            began = time.monotonic()
-            red[paper] = set(pytest_in(tree, every, 10 * LIMIT, first=False)) if every else set()
-            limits[paper] = max(LIMIT, 2 * (time.monotonic() - began))
-            trees.put(tree)
-            if moved := moved_in(tree, paper, 10 * LIMIT):
-                raise RuntimeError(f"{paper}: {moved[0]} is red without a fault")
-            if red[paper]:
-                say(f"{paper}: red without a fault and left out: {', '.join(sorted(red[paper]))[:1000]}")
+
+        def without(paper: str) -> tuple[set[str], float]:
+            """Tests that are red without a fault, and the seconds that those of one fault may take."""
+            tree, began = trees.get(), time.monotonic()
+            try:
+                paths = {fault.path for fault in faults if fault.paper == paper}
+                every = sorted({test for path in paths for test in tests_of(tree / path, paper, tree)})
+                red = set(pytest_in(tree, every, 10 * LIMIT, first=False)) if every else set()
+                limit = max(LIMIT, 2 * (time.monotonic() - began))
+                if moved := moved_in(tree, paper, 10 * LIMIT):
+                    raise RuntimeError(f"{paper}: {moved[0]} is red without a fault")
+            finally:
+                trees.put(tree)
+            if red:
+                say(f"{paper}: red without a fault and left out: {', '.join(sorted(red))[:1000]}")
+            return red, limit
 
         def one(fault: Fault) -> Outcome:
             tree = trees.get()
             try:
-                tests = tests_of(tree / fault.path, fault.paper, tree)
-                outcome = try_fault(fault, tree, tests, limits[fault.paper], red[fault.paper])
+                tests, (red, limit) = tests_of(tree / fault.path, fault.paper, tree), known[fault.paper]
+                outcome = try_fault(fault, tree, tests, limit, red)
             finally:
                 trees.put(tree)
             say(line_of(outcome))
             return outcome
 
         with ThreadPoolExecutor(workers) as pool:
+            papers = sorted({fault.paper for fault in faults})
+            known = dict(zip(papers, pool.map(without, papers), strict=True))
             return list(pool.map(one, faults))
 
 
