@@ -119,6 +119,8 @@ def moved_in(tree: Path, paper: str, limit: float) -> list[str]:
     try:
         for profile in PROFILES:
             done = subprocess.run([*command, profile], cwd=tree, env=env, capture_output=True, text=True, timeout=limit)
+            if done.returncode not in (0, 1, 2):
+                raise RuntimeError(f"the reference check was killed ({done.returncode})")
             if done.returncode and STALE not in done.stdout + done.stderr:
                 return [f"the reference check at the {profile} profile"]
     except subprocess.TimeoutExpired:

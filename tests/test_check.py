@@ -163,12 +163,13 @@ def test_a_damaged_reference_is_an_error(book, text):
 
 
 def test_a_fault_that_only_a_figure_shows_is_seen_and_named(tmp_path):
-    """A curve that is drawn and not recorded: one point of fifty off by 0.1 %, a line that is gone, a slider's frame."""
+    """A curve that is drawn and not recorded: one point of fifty off by 0.1 %, a line that is gone, a slider's frame, another word of one panel of six."""
 
-    def copy(scale=1.0, lines=("ridge", "heads"), frame=2.0):
+    def copy(scale=1.0, lines=("ridge", "heads"), frame=2.0, words=4000000000):
         rows = [f"1,{line},line,{x},{1 / (1 + x) * (scale if x == 7 else 1)}" for line in lines for x in range(50)]
         csv = "\n".join(["panel,series,kind,x,y", *rows])
-        figure = {"data": {FIGURE: {"csv": csv}}, "metadata": {}}
+        looks = {"words": [*[4000000000] * 5, words], "colours": [1]}
+        figure = {"data": {FIGURE: {"csv": csv, "looks": looks}}, "metadata": {}}
         slider = {"data": {}, "metadata": {SLIDERS: {"title": "Heads", "csv": f"slider: H,panel,x,y\n1,1,0,{frame}\n"}}}
         cell = {"metadata": {"mystnb": {"image": {"alt": "Error against length."}}}, "outputs": [figure, slider]}
         path = tmp_path / "copy.ipynb"
@@ -181,4 +182,5 @@ def test_a_fault_that_only_a_figure_shows_is_seen_and_named(tmp_path):
         f"Error against length: 1 / {line} / line / y" for line in ("heads", "ridge")
     }
     assert {old for _, old, _ in moved(kept, copy(lines=("ridge",)))} == {"there"}
+    assert [name for name, *_ in moved(kept, copy(words=3990000000))] == ["Error against length: words"]
     assert [name for name, *_ in moved(kept, copy(frame=2.001))] == ["slider Heads: 1 /  /  / y"]

@@ -52,6 +52,30 @@ def test_curves_and_bands_come_with_their_panel_axes_and_names():
     assert of_kind(rows, "points", "panel", "x", "y") == [("2", "1", "3"), ("2", "2", "4")]
 
 
+@pytest.mark.parametrize(
+    ("change", "moved"),
+    [
+        ({"names": ["one", "three"]}, "words"),
+        ({"said": "the law", "title": "runs"}, "words"),
+        ({"label": "the wrong law"}, "words"),
+        ({"colour": style.PALETTE[2]}, "colours"),
+        ({"title": "runs: 0.131"}, None),
+    ],
+)
+def test_a_figures_words_and_colours_are_told_and_measured_numbers_are_not(change, moved):
+    def looks(names=("one", "two"), said="a law", title="runs: 0.129", label="law", colour=style.PALETTE[1]):
+        fig, ax = style.figure()
+        ax.plot([0, 1], [0.4, 0.1], color=colour, label=label)
+        ax.set_xticks([0, 1], names)
+        ax.text(0.5, 0.2, said)
+        ax.set_title(title)
+        ax.legend()
+        return figure_data.looks(fig)
+
+    before, after = looks(), looks(**change)
+    assert {what for what in before if before[what] != after[what]} == ({moved} if moved else set())
+
+
 def test_bars_and_error_bars_keep_the_words_on_the_axis():
     fig, ax = style.figure()
     ax.bar(["two heads", "three"], [0.4, 0.1], label="share")

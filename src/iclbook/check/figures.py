@@ -1,4 +1,5 @@
-"""The numbers of every figure, slider and model in an executed chapter, condensed so that a reference can hold them and name what moved."""
+"""The numbers of every figure, slider and model in an executed chapter, and the words and colours of figures, condensed so that a reference can hold them and
+name what moved."""
 
 import csv
 import io
@@ -56,7 +57,7 @@ def _artefacts(notebook: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, lis
         for output in cell.get("outputs", []):
             data, about = output.get("data", {}), output.get("metadata", {})
             if FIGURE in data:
-                yield _slug(alt or "figure"), _columns(data[FIGURE]["csv"])
+                yield _slug(alt or "figure"), _columns(data[FIGURE]["csv"]) | data[FIGURE].get("looks", {})
             if SLIDERS in about:
                 yield _slug(f"slider {about[SLIDERS]['title']}"), _columns(about[SLIDERS]["csv"])
             if MODEL in about:

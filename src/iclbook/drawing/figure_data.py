@@ -2,10 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -44,6 +46,25 @@ def rows(figure: Figure) -> list[Row]:
         for row in _rows(ax, figure):
             found.append(about | row | {f"{name} name": words[name].get(row.get(name), "") for name in "xy"})
     return found
+
+
+def looks(figure: Figure) -> dict[str, list[int]]:
+    """A checksum a panel of its ``words``, without measured numbers, and of its ``colours``: by them a reader knows what is what."""
+    found: dict[str, list[int]] = {"words": [], "colours": []}
+    for ax in figure.axes:
+        legends = [*filter(None, [ax.get_legend()]), *figure.legends]
+        texts = [ax.title, ax._left_title, ax._right_title, ax.xaxis.label, ax.yaxis.label, *ax.texts, *figure.texts]
+        texts += [word for legend in legends for word in legend.get_texts()]
+        words = [text.get_text() for text in texts] + [*_words(ax.xaxis).values(), *_words(ax.yaxis).values()]
+        shown = [line.get_color() for line in ax.lines] + [patch.get_facecolor() for patch in ax.patches]
+        shown += [of.get_facecolor() for of in ax.collections if len(of.get_facecolor()) == 1]
+        found["words"].append(_checksum(re.sub(r"\d*\.\d+|\d+e[+-]?\d+", "", word) for word in words))
+        found["colours"].append(_checksum(map(_hex, shown)))
+    return found
+
+
+def _checksum(parts: Iterable[str]) -> int:
+    return crc32("\0".join(parts).encode())
 
 
 def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:

@@ -59,6 +59,7 @@ def keep(shell: Any) -> None:
     def about(figure: Figure) -> dict[str, Any]:
         found: dict[str, Any] = {
             "csv": figure_data.text(figure_data.rows(figure)),
+            "looks": figure_data.looks(figure),
             "origin": origin(drawn_from.get(figure, ())),
         }
         broken = faults(figure, dpi) if measure else []
