@@ -167,6 +167,13 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     assert judge("wang2025/eq58", {"eq58/equality": 1e-3, "eq58/without_symmetry": shortfall}).word in RED
 
 
+def test_several_steps_and_one_are_told_apart(monkeypatch):
+    monkeypatch.setattr(construction, "gap", lambda parameters, functions: 0.5)
+    found = construction.gaussian(2)
+    assert found["gaussian/steps"] == 0.5
+    assert found["gaussian/he2025"] < 1e-12
+
+
 def test_the_defect_is_the_largest_over_all_matrices():
     """Of elements without any symmetry: column by column, the mean of ``U^T R U`` less the multiple of I."""
     group = np.random.default_rng(0).standard_normal((4, 3, 3))
