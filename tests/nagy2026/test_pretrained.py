@@ -1,5 +1,7 @@
 """Rows on published models: what `iclbook probe` wrote of tiny random models is judged, and comes out as not reproduced."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -106,3 +108,24 @@ def test_what_cannot_be_read_is_one_line(probed, tmp_path):
         (tmp_path / name).write_bytes(next(probed.glob("gpt2-alignment.npz")).read_bytes())
     with pytest.raises(UserError, match="repeats another file: gpt2 alignment"):
         pretrained.read(tmp_path)
+
+
+def test_what_a_circuit_loses_and_where_it_looks_are_read_by_layer():
+    sink = np.array([[0.1, 0.3], [0.2, 0.4], [0.5, 0.7], [0.6, 0.8]])
+    lost = np.array([0.1, 0.4, 0.2, 0.3, 0.1, 0.0, 0.9, 0.7])
+    probed = SimpleNamespace(
+        values={"icl_effect": 0.5}, arrays={"ablated_layer": 1 + lost, "intact": 1.0, "sink": sink}
+    )
+    found = pretrained._circuit({("gpt2", "", "patterns"): probed})
+    assert found["probes/circuit/late_less_early"] == pytest.approx(0.7 - 0.4)
+    assert found["probes/circuit/sinks"] == pytest.approx(0.65 - 0.25)
+
+
+@pytest.mark.parametrize(("same", "density"), [(False, 1.0), (True, 0.0)])
+def test_density_is_no_number_where_a_rank_never_varies(same, density):
+    found = {}
+    for at, model in enumerate(pretrained.PANEL, 1):
+        rank = {"rank_tau0.1": 4 if same else at}
+        found[model, "", "induction"] = SimpleNamespace(values={"r210": 0.6, "rho10": at**0.5})
+        found[model, "", "truncation"] = SimpleNamespace(values=rank, arrays={"singular": np.ones(16)})
+    assert pretrained._induction(found)["probes/induction/density"] == pytest.approx(density)
