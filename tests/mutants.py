@@ -21,7 +21,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from mutations import Fault, draw, faults_in
-from planted import PLANTED
+from planted import CHANGES_NOTHING, PLANTED
 
 from iclbook.project import PROFILES
 
@@ -200,17 +200,26 @@ def line_of(outcome: Outcome) -> str:
     return f"{outcome.word:9}{outcome.seconds:6.0f} s  {fault.kind:10} {fault.where}: {fault.change}  {how}".rstrip()
 
 
+def why_nothing(fault: Fault) -> str:
+    """Why a fault changes nothing, if it is known to."""
+    place = re.sub(r":\d+", "", fault.where)
+    return CHANGES_NOTHING.get((place, fault.change.partition(" -> ")[0]), "")
+
+
 def summary(outcomes: list[Outcome]) -> tuple[str, bool]:
-    """The survivors and the kill rate of every paper, and whether all of them suffice."""
+    """The survivors and the kill rate of every paper, and whether all of them suffice; a survivor that is known to change nothing does not count."""
     lines, enough = [""], True
     for paper in dict.fromkeys(outcome.fault.paper for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.fault.paper == paper]
         caught, gone = (sum(o.word == word for o in own) for word in ("caught", "gone"))
-        rate = caught / max(len(own) - gone, 1)
+        nothing = sum(o.word == "survived" and bool(why_nothing(o.fault)) for o in own)
+        counted = len(own) - gone - nothing
+        rate = caught / max(counted, 1)
         enough &= rate >= ENOUGH and not gone
         seconds = sum(o.seconds for o in own)
-        lines.append(f"{paper}: {caught} of {len(own) - gone} caught ({rate:.0%}), {seconds / 60:.0f} minutes")
-        lines += [f"  {line_of(o)}" for o in own if o.word != "caught"]
+        more = f", {nothing} more change nothing" if nothing else ""
+        lines.append(f"{paper}: {caught} of {counted} caught ({rate:.0%}){more}, {seconds / 60:.0f} minutes")
+        lines += [f"  {line_of(o)}  {why_nothing(o.fault)}".rstrip() for o in own if o.word != "caught"]
     return "\n".join(lines), enough
 
 
