@@ -113,6 +113,11 @@ CHANGES_NOTHING = {
         'sweep["nll", model].mean(1) <= sweep["nll", gd][-1].mean() + REACHED',
     ): _NEVER_EQUAL,
     ("wang2025/figures_8_9.py in figure_8", "np.ptp(runs[kind, k]) <= OVERLAP"): _NEVER_EQUAL,
+    (
+        "recall2025/figures_1_4.py in together_share",
+        "pop.value(training.states)[..., None] < middles(pop.task, HEADS)",
+    ): _NEVER_EQUAL,
+    ("recall2025/subsequent_jumps.py in later_jump", "4"): "a limit of time that no flow reaches",
     ("wang2025/theorem_2.py in defect", "-1"): "the matrix is square",
     ("nagy2026/section_5.py in records", "answers <= off.y.max()"): _NEVER_EQUAL,
     ("nagy2026/section_5.py in records", "linear < off.y.min()"): _NEVER_EQUAL,
