@@ -2,7 +2,7 @@
 
 The functions of a paper are changed one at a time, in a copy of the tree, and the tests of that paper must turn red, or the reference check of its
 chapter. Faults are drawn by a fixed rule from all that :mod:`mutations` can make of what computes; :mod:`planted` holds those that a review planted
-by hand. Tests that name the changed module are run first, until one fails. Tests find no stored results in the copy, whose digest hangs on the
+by hand, and names those that change nothing. Tests that name the changed module are run first, until one fails. Tests find no stored results in the copy, whose digest hangs on the
 sources: any change would be caught for the wrong reason.
 """
 

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from iclbook import random
+from iclbook.claims import all_ledgers
 from iclbook.papers.agarwal2025.chain_runs import FreshSequences
 from iclbook.tasks import AssociativeRecall, LinearRegression
 from iclbook.tasks.mixed_corpus import MixedCorpus
@@ -20,7 +21,7 @@ from iclbook.training.data import Stream
 from iclbook.training.ensemble import placed
 
 META = torch.device("meta")
-PAPERS = ("he2025", "agarwal2025", "recall2025", "wang2025", "nagy2026", "crossing")
+PAPERS = [ledger.paper for ledger in all_ledgers()]
 
 
 class OneDevice(TorchDispatchMode):

@@ -11,6 +11,7 @@ from iclbook.papers.recall2025 import construction, lemmas
 from iclbook.papers.recall2025.simplifications import every_query, exact_loss
 from iclbook.papers.recall2025.theory import OwnQueries, Population
 from iclbook.tasks import AssociativeRecall
+from iclbook.tasks.associative_recall import _lexicographic
 
 # -- task ---------------------------------------------------------------------------------------------------------------
 
@@ -169,3 +170,8 @@ def test_a_response_beyond_the_vocabulary_is_a_fault_of_every_order(monkeypatch)
     assert construction.task_sizes() == {"task/wrong": 0}
     monkeypatch.setattr(AssociativeRecall, "sample", beyond)
     assert construction.task_sizes() == {"task/wrong": 3}
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_batches_show_the_permutations_in_the_sequences_order(order):
+    assert (_lexicographic(order, torch.device("cpu")).numpy() == AssociativeRecall(order, 2).permutations).all()

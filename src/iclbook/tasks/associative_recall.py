@@ -3,7 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -13,10 +13,13 @@ from .. import random
 from .batch import Batch
 
 
-@lru_cache(maxsize=4)
-def _shown(task: "AssociativeRecall", device: torch.device) -> Tensor:
-    """All permutations ``(order!, order)``, kept on their device: a captured step copies nothing from the host."""
-    return torch.from_numpy(task.permutations).to(device)
+def _lexicographic(order: int, device: torch.device) -> Tensor:
+    """All permutations ``(order!, order)`` in lexicographic order, from the factorial digits of their numbers: a captured step copies nothing from the host."""
+    number = torch.arange(math.factorial(order), device=device)
+    digits = [number // math.factorial(order - 1 - k) % (order - k) for k in range(order)]
+    for k in reversed(range(order)):  # a digit counts the symbols that are left: those from its own on move up
+        digits[k + 1 :] = [later + (later >= digits[k]) for later in digits[k + 1 :]]
+    return torch.stack(digits, -1)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class AssociativeRecall:
     def batch(self, normals: Tensor, words: Tensor) -> Batch:
         """Turn words ``(..., 1 + order!, B)`` into a batch; pure. ``context (..., length, B)`` holds tokens, ``query`` nothing, and ``target (..., 1, B)`` the
         token that answers."""
-        shown = _shown(self, words.device)  # (n!, order)
+        shown = _lexicographic(self.order, words.device)  # (n!, order)
         queries = random.below(self.n_permutations, words[..., :1, :])  # (..., 1, B)
         answers = self.order + random.below(self.n_responses, words[..., 1:, :])  # (..., n!, B)
         pairs = torch.cat(
