@@ -26,7 +26,7 @@ REFERENCE = {
     "records": VALUES,
     "spread": {"omega": 0.01, "curve": [0.0, 0.1, 0.0]},
     "verdicts": {"demo/both": "not yet tested", "demo/exact": "reproduced", "demo/later": "not yet tested"},
-    "machines": ["sse-1"],
+    "made": {"machines": ["sse-1"]},
 }
 TOC = "format: jb-book\nroot: book/intro\nchapters:\n  - file: notebooks/demo\n"
 SOURCE = '# %% tags=["parameters"]\nprofile = "paper"\n\n# %% [markdown]\n# Text\n\n# %%\n1 + 1\n'

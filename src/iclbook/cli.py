@@ -63,15 +63,16 @@ def run(options: argparse.Namespace) -> int:
 
 @command(
     "run chapters and compare every recorded value, verdict and figure with its stored reference",
-    "References stand in references/PROFILE/CHAPTER.json with the spread that rounding alone gives each value. Missing and new values and changed\n"
-    "verdicts count as moved. The exit code is 1 when something moved or a chapter failed.\n\n"
+    "References stand in references/PROFILE/CHAPTER.json. A value may move by what rounding can do or no reader can tell. Missing and new values and\n"
+    "changed verdicts count as moved. The exit code is 1 when something moved or a chapter failed.\n\n"
     "examples:\n"
     "  iclbook check --profile smoke --json report.json\n"
     "  iclbook check linear_regression --update     accept what moved as the new reference, then look at git diff",
     option("chapters", "CHAPTER", "chapters to check (default: all)", nargs="*"),
     option("--json", "FILE", "also write what was found as JSON", type=Path),
-    flag("--update", "write the references anew instead of failing"),
-    flag("--spread", "as --update, and measure how far rounding carries each value"),
+    flag(
+        "--update", "write the references anew instead of failing, after two more runs that measure what rounding does"
+    ),
     option(
         "--machine", "NAME", "emulate a processor and its threads, such as sse-2 (default: pinned)", default="pinned"
     ),
@@ -94,7 +95,6 @@ def check(options: argparse.Namespace) -> int:
         options.device,
         options.update,
         jobs=options.jobs,
-        spread=options.spread,
         machine=options.machine,
     )
     print(regression.table(results))
@@ -249,7 +249,6 @@ def probe(options: argparse.Namespace) -> int:
 def new(options: argparse.Namespace) -> int:
     from . import check as regression
     from .book.new import new_paper
-    from .claims import load_ledger
     from .execution import run_notebook
 
     root = find_root()
@@ -258,8 +257,6 @@ def new(options: argparse.Namespace) -> int:
     chapter = next(path.stem for path in paths if path.parent.name == "notebooks")
     for profile in PROFILES:
         print(regression.table(regression.check([chapter], profile, "cpu", update=True)), flush=True)
-        # two machines as unlike as can be: what a skeleton records is exact
-        regression.measure_spreads([load_ledger(options.key)], profile, root, machines=("sse-1", "native-2"))
         run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
     print(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
     return 0

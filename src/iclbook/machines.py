@@ -2,7 +2,7 @@
 
 The same program rounds differently on another processor: torch, oneDNN, MKL, OpenBLAS and numpy each choose kernels by instruction set, and sums change
 their order with the number of threads. Two promises are kept apart. Under :data:`PINNED` any x86-64 machine with AVX2 takes the same paths, so recorded
-values can be compared tightly. Without it, as a reader runs the book, values may differ by what rounding does and verdicts may not; the emulated machines
+values can be compared tightly. Without it, as a reader runs the book, values may differ by what rounding does and verdicts may not; emulated machines
 show how far that is. All switches are read when a library is loaded, so they act on a new process only.
 """
 

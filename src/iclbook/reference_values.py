@@ -1,7 +1,8 @@
 """References: what a chapter recorded, how far rounding alone carries each value, and the verdicts; ``references/<profile>/<chapter>.json``.
 
-The tolerance of the regression check is not typed but measured. A reference holds the values of a run under pinned code paths and, for each, the *spread*:
-its largest deviation over the emulated machines of :mod:`iclbook.machines`.
+A value agrees with its reference if it differs by no more than rounding can do or a reader can tell: the largest of four times its *spread*, a hundredth
+of its standard error, and five digits where rounding moves any value of its figure (the first part of its key). The spread is its largest deviation
+when the chapter runs on the two emulated machines :data:`MACHINES`. Closed forms, which no machine moves, agree to :data:`ROUNDING`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,13 +26,18 @@ if TYPE_CHECKING:
 
 Value = bool | int | float | str | list
 
-#: A value may move by so many spreads. The spread is the largest of a handful of deviations; a machine that is not among them may deviate more, but
-#: of deviations with any one scale the next is rarely four times the largest of seven.
+#: Emulated machines that spreads are measured on: another instruction set, and this processor as it is with two threads.
+MACHINES = ("sse-1", "native-2")
+#: A value may move by so many spreads: of deviations with one scale, a third is rarely four times the larger of two.
 SPREADS = 4.0
-#: Beside them a value may move by this fraction of itself: where no emulated machine differs, another one may still round the last digits differently.
+#: Relative tolerance of a figure's values where rounding moves any of them: no reader sees the sixth digit.
+DIGITS = 1e-5
+#: Tolerance of a value in its standard errors, and of a standard error relative to itself.
+ERRORS = 0.01
+#: Relative tolerance of closed forms.
 ROUNDING = 2.0**-40
-#: And a value agrees within four units of double precision at one: the residual of an identity is a difference of numbers of that order.
-RESIDUAL = 2.0**-50
+#: A value no larger than ROUNDING is the residual of an identity. It agrees while it is no larger than so many times itself or a unit of double precision.
+RESIDUALS = 16
 
 Spread = float | list
 
@@ -43,7 +50,7 @@ class Reference:
         records: key to value, from a pinned run.
         spread: key to the largest deviation over the emulated machines: a number, or a list like the value; 1 for a text or truth value that differs.
         verdicts: claim id to word.
-        machines: those that the spread was measured on.
+        made: where it was made: the date, the processor, versions, and the machines of the spread.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
         rules: of another draw, claim id to the digest of the rules that it was judged by (:attr:`iclbook.claims.Claim.rules_digest`).
         redrawn: claim id to its word and rules at every other draw (:mod:`iclbook.replication`).
@@ -52,10 +59,36 @@ class Reference:
     records: Mapping[str, Value]
     spread: Mapping[str, Spread] = field(default_factory=dict)
     verdicts: Mapping[str, str] = field(default_factory=dict)
-    machines: tuple[str, ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+    @cached_property
+    def inexact(self) -> frozenset[str]:
+        """First parts of the keys of values that rounding moves."""
+        pairs = ((key, tolerance(self.records[key], 0.0), spread) for key, spread in self.spread.items())
+        return frozenset(figure_of(key) for key, exact, spread in pairs if np.any(np.greater(spread, exact)))
+
+    def allowance(self, key: str) -> Spread:
+        """How far a value may be from its reference and agree, element by element."""
+        value, error = self.records[key], self.records.get(f"{key}_se", 0.0)
+        if isinstance(value, list):
+            columns = (np.broadcast_to(x, len(value)).tolist() for x in (self.spread.get(key, 0.0), error))
+            return [self._allowance(key, *row) for row in zip(value, *columns, strict=True)]
+        return self._allowance(key, value, self.spread.get(key, 0.0), error)
+
+    def _allowance(self, key: str, value: Value, spread: float, error: float) -> float:
+        if isinstance(value, bool | str):
+            return spread
+        if key.endswith("_se"):
+            error = abs(value)
+        digits = DIGITS if figure_of(key) in self.inexact else ROUNDING
+        return max(SPREADS * spread, digits * abs(value), ERRORS * error)
+
+    def agrees(self, key: str, measured: Value) -> bool:
+        """Whether a value agrees with its reference (see the module)."""
+        return agrees(measured, self.records[key], self.allowance(key))
 
 
 @dataclass(frozen=True)
@@ -84,7 +117,7 @@ def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yar
         if key not in records:
             continue
         value = records[key].value
-        if agrees(value, reference.records[key], spread):
+        if reference.agrees(key, value):
             value = values[key] = reference.records[key]
         if np.shape(value) == np.shape(spread):
             tolerances[key] = tolerance(value, spread)
@@ -111,33 +144,29 @@ def reference_path(chapter: str, profile: str, root: Path, draw: int | None = No
     return folder / profile / f"{chapter}.json"
 
 
+def figure_of(key: str) -> str:
+    """The first part of a key: values of one figure, theorem or section share it."""
+    return key.partition("/")[0]
+
+
 def tolerance(value: Value, spread: Spread) -> Spread:
-    """How far a value may move before it counts as moved: ``4 spread + 2^-40 |value|``, element by element; for texts and truth values the spread itself."""
+    """How far rounding may carry a value: ``4 spread + 2^-40 |value|``, element by element; for texts and truth values the spread itself."""
     if isinstance(value, list):
-        return [tolerance(v, s) for v, s in zip(value, spread, strict=True)]
+        return [tolerance(v, s) for v, s in zip(value, np.broadcast_to(spread, len(value)).tolist(), strict=True)]
     return float(spread) if isinstance(value, bool | str) else SPREADS * spread + ROUNDING * abs(value)
 
 
-def agrees(measured: Value, reference: Value, spread: Spread) -> bool:
-    """Whether a value agrees with its reference; lists in length and in every element."""
+def agrees(measured: Value, reference: Value, allowance: Spread) -> bool:
+    """Whether a value is within its allowance of its reference; lists in length and in every element. Of a residual only the size counts."""
     if np.shape(measured) != np.shape(reference):
         return False
     if isinstance(reference, list):
-        return all(map(agrees, measured, reference, np.broadcast_to(spread, len(reference)).tolist()))
+        return all(map(agrees, measured, reference, np.broadcast_to(allowance, len(reference)).tolist()))
     if isinstance(reference, bool | str) or isinstance(measured, bool | str):
-        return type(measured) is type(reference) and (measured == reference or spread > 0)
-    return math.isfinite(measured) and abs(measured - reference) <= tolerance(reference, spread) + RESIDUAL
-
-
-def is_unmoved(measured: Value, reference: Value, spread: Spread) -> bool:
-    """Whether a value agrees with its reference. Where no element is larger than its tolerance, as of the rounding residual of an identity, it must only be as
-    small, nearer to 0 than four tolerances: its size is left to the rules that judge it."""
-    pairs = list(zip(reference, spread, strict=True)) if isinstance(reference, list) else [(reference, spread)]
-    numbers = [(v, s) for v, s in pairs if not isinstance(v, bool | str)]
-    if any(s == 0 for _, s in pairs) or any(tolerance(v, s) < abs(v) for v, s in numbers):
-        return agrees(measured, reference, spread)
-    zero = [v if isinstance(v, bool | str) else 0.0 for v, _ in pairs]
-    return agrees(measured, zero if isinstance(reference, list) else zero[0], tolerance(reference, spread))
+        return type(measured) is type(reference) and (measured == reference or allowance > 0)
+    if abs(reference) <= ROUNDING and abs(measured) <= RESIDUALS * max(abs(reference), 2.0**-52):
+        return True
+    return math.isfinite(measured) and abs(measured - reference) <= allowance
 
 
 def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
@@ -164,7 +193,7 @@ def read_reference(path: Path, root: Path) -> Reference:
         shapes = {key: np.shape(value) for key, value in parts["records"].items()}
         if any(np.shape(spread) not in ((), shapes.get(key)) for key, spread in parts["spread"].items()):
             raise ValueError("a spread of another shape than its value")
-        return Reference(**parts, machines=tuple(body.get("machines", ())))
+        return Reference(**parts, made=dict(body.get("made", {})))
 
 
 def write_reference(path: Path, paper: str, reference: Reference) -> None:
@@ -172,9 +201,9 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
     body = {
         "paper": paper,
         "profile": path.parent.name,
+        "made": dict(reference.made),
         "records": dict(reference.records),
         "spread": dict(reference.spread),
-        "machines": list(reference.machines),
         "verdicts": dict(reference.verdicts),
         **({"rules": dict(reference.rules)} if reference.rules else {}),
         "figures": {},

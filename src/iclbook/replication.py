@@ -29,7 +29,7 @@ from .files import write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
-from .reference_values import Reference, agrees, read_reference, reference_path
+from .reference_values import Reference, agrees, read_reference, reference_path, tolerance
 from .sliders.panel import draw, picture_html
 from .store import folder, read_provenance
 
@@ -112,7 +112,9 @@ class Replica:
     def is_drawn(self, key: str) -> bool:
         """Whether a value that both draws recorded moved by more than rounding, and so rests on something random."""
         before, after = self.first.records.get(key), self.second.records.get(key)
-        return None not in (before, after) and not agrees(after, before, self.first.spread.get(key, 0.0))
+        if None in (before, after):
+            return False
+        return not agrees(after, before, tolerance(before, self.first.spread.get(key, 0.0)))
 
     def deviations(self) -> dict[str, np.ndarray]:
         """Key -> difference of the two draws in units of their joint standard error, of every value that carries one at both and that moved.

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +16,21 @@ from ..claims import Ledger, Record, all_ledgers, judge, read_records
 from ..errors import UserError
 from ..files import write_whole
 from ..inputs import chosen, executed_path
-from ..machines import emulated, environment
+from ..machines import environment, this_machine, versions
 from ..numbers import number
 from ..project import check_profile, find_root
 from ..reference_values import (
+    MACHINES,
     Reference,
     Spread,
     Value,
-    is_unmoved,
     load_reference,
     read_reference,
     reference_path,
     spread_of,
-    tolerance,
     write_reference,
 )
-from .figures import Digest, moved, read_figures
+from .figures import Digest, moved, read_figures, spread_of_figure
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,6 @@ def check(
     update: bool = False,
     root: Path | None = None,
     jobs: int | None = None,
-    spread: bool = False,
     machine: str = "pinned",
 ) -> list[ChapterCheck]:
     """Run the chapters and compare what they record with the references.
@@ -93,9 +92,9 @@ def check(
 
     Args:
         names: chapter names; all chapters of the book when empty.
-        update: write the references instead of comparing; the differences to the old ones are still reported.
+        update: write the references instead of comparing, with the spread of every value over two emulated machines, on which the chapters run again; the
+            differences to the old references are still reported. At another draw spreads are the book's own, because rounding acts alike in all.
         jobs: chapters to run at once; default: one for each core.
-        spread: write the references with the spread of every value, measured anew over the emulated machines.
         machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
     """
     check_profile(profile)
@@ -103,17 +102,18 @@ def check(
     ledgers = {name: _ledger(name, root) for name in chosen(names, root)}
     if draw.number():
         replication.require_frozen(ledgers.values(), root)
-    for name in [] if update or spread else ledgers:  # before minutes of running
+    for name in [] if update else ledgers:  # before minutes of running
         read_reference(reference_path(name, profile, root), root)
     pinned = machine == "pinned"
+    update = update and pinned
     with nullcontext(root) if pinned else _elsewhere(root) as book:
-        found = {
-            name: _check_one(ledgers[name], profile, (update or spread) and pinned, root, result, seconds, pinned)
-            for name, result, seconds in run_chapters(list(ledgers), profile, device, book, jobs, machine)
-        }
-    if spread and pinned:
-        measure_spreads([ledgers[name] for name, result in found.items() if result.updated], profile, root, jobs)
-    return [found[name] for name in ledgers]
+        runs = {n: (done, s) for n, done, s in run_chapters(list(ledgers), profile, device, book, jobs, machine)}
+        measured = [name for name, (done, _) in runs.items() if update and isinstance(done, Path) and not draw.number()]
+        others = _on_other_machines(measured, profile, root, jobs) if measured else {}
+        return [
+            _check_one(ledger, profile, update, root, *runs[name], pinned, others.get(name, ()))
+            for name, ledger in ledgers.items()
+        ]
 
 
 def check_executed(name: str, profile: str, root: Path, figures: bool = True) -> ChapterCheck:
@@ -132,9 +132,16 @@ def run_chapters(
 
 
 def _check_one(
-    ledger: Ledger, profile: str, update: bool, root: Path, executed: Path | UserError, seconds: float, figures: bool
+    ledger: Ledger,
+    profile: str,
+    update: bool,
+    root: Path,
+    executed: Path | UserError,
+    seconds: float,
+    figures: bool,
+    others: Sequence["Path | UserError"] = (),
 ) -> ChapterCheck:
-    """Compare what a chapter recorded with its reference, or replace that."""
+    """Compare what a chapter recorded with its reference, or replace that, with spreads over the ``others``, executed copies of other machines."""
     name = ledger.chapter_name
     result = ChapterCheck(name, ledger.paper, profile, seconds)
     path = reference_path(name, profile, root)
@@ -151,25 +158,26 @@ def _check_one(
         result.error = str(problem)
         return result
     result.compared = len(records)
-    if update:
-        old = load_reference(name, profile, root) if draw.number() else reference
-        rules = {claim.id: claim.rules_digest for claim in ledger.claims} if draw.number() else {}
-        write_reference(
-            path, ledger.paper, replace(_renewed(ledger, records, old, profile), figures=drawn, rules=rules)
-        )
+    if not update:
+        return result
+    try:
+        new = Reference({key: record.value for key, record in records.items()}, figures=drawn)
         if draw.number():
-            replication.keep_provenance(ledger.paper, profile, root)
-        result.updated = True
+            old = load_reference(name, profile, root) or Reference({})
+            spread = {k: size for k, size in old.spread.items() if np.shape(new.records.get(k)) == np.shape(size)}
+            rules = {claim.id: claim.rules_digest for claim in ledger.claims}
+            new = replace(new, spread=spread, rules=rules, redrawn=old.redrawn)
+        else:
+            new = with_spread(new, others)
+        about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": MACHINES}
+        write_reference(path, ledger.paper, replace(new, made=about, verdicts=words(ledger, records, profile, new)))
+    except UserError as problem:
+        result.error = str(problem)
+        return result
+    if draw.number():
+        replication.keep_provenance(ledger.paper, profile, root)
+    result.updated = True
     return result
-
-
-def _renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | None, profile: str) -> Reference:
-    """A reference with new values; spreads are kept where the value is of the same shape, and are as old as they were."""
-    values = {key: record.value for key, record in records.items()}
-    old = old or Reference({})
-    spread = {k: size for k, size in old.spread.items() if k in values and np.shape(values[k]) == np.shape(size)}
-    new = Reference(values, spread, {}, old.machines)
-    return replace(new, verdicts=words(ledger, records, profile, new))
 
 
 def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None) -> dict[str, str]:
@@ -182,18 +190,17 @@ def compare(
 ) -> list[Difference]:
     """Every difference between an executed chapter and its reference: values first, then verdicts, then figures.
 
-    A key whose tolerance is ``none`` must still be there; its value may be anything. A value whose tolerance is as large as itself must only stay as small.
+    A key whose tolerance is ``none`` must still be there; its value may be anything.
     """
     differences = []
     for key in dict.fromkeys([*reference.records, *records]):
         expected = reference.records.get(key)
-        spread = np.broadcast_to(reference.spread.get(key, 0.0), np.shape(expected)).tolist()
         if key not in records:
             differences.append(Difference("missing", key, expected, None))
         elif key not in reference.records:
             differences.append(Difference("new", key, None, records[key].value))
-        elif key not in ledger.uncompared and not is_unmoved(records[key].value, expected, spread):
-            bound = "exact" if isinstance(expected, bool | str) else number(np.max(tolerance(expected, spread)), 2)
+        elif key not in ledger.uncompared and not reference.agrees(key, records[key].value):
+            bound = "exact" if isinstance(expected, bool | str) else number(np.max(reference.allowance(key)), 2)
             differences.append(Difference("moved", key, expected, records[key].value, bound))
     now = words(ledger, records, profile, reference)
     for claim_id in dict.fromkeys([*reference.verdicts, *now]):
@@ -219,39 +226,44 @@ def _elsewhere(root: Path) -> Iterator[Path]:
         yield copy
 
 
-def measure_spreads(
-    ledgers: Sequence[Ledger], profile: str, root: Path, jobs: int | None = None, machines: Sequence[str] | None = None
-) -> None:
-    """Run chapters on emulated ``machines`` (default: all) and write the spread of each value into their references.
+#: What a chapter recorded and drew.
+Run = tuple[Mapping[str, Value], Mapping[str, Digest]]
 
-    They are written after every machine, and name those that the spread was measured on: an interrupt loses one machine's runs.
-    """
-    seen: dict[str, list[Mapping[str, Value]]] = {ledger.chapter_name: [] for ledger in ledgers}
-    machines = tuple(machines or emulated())
-    for done, machine in enumerate(machines, start=1):
+
+def _on_other_machines(
+    names: Sequence[str], profile: str, root: Path, jobs: int | None
+) -> dict[str, list[Run | UserError]]:
+    """Runs of chapters on each of :data:`~iclbook.reference_values.MACHINES`, or why one stopped."""
+    runs: dict[str, list[Run | UserError]] = {name: [] for name in names}
+    for machine in MACHINES:
         with _elsewhere(root) as copy:
-            for name, result, _ in run_chapters(list(seen), profile, "cpu", copy, jobs, machine):
-                if isinstance(result, UserError):
-                    raise UserError(f"{name} on {machine}: {result.problem}", result.mend)
-                seen[name].append({key: record.value for key, record in read_records(result).items()})
-        for ledger in ledgers:
-            path = reference_path(ledger.chapter_name, profile, root)
-            reference = _with_spread(read_reference(path, root), seen[ledger.chapter_name], machines[:done])
-            records = {key: Record.make(key, value) for key, value in reference.records.items()}
-            write_reference(path, ledger.paper, replace(reference, verdicts=words(ledger, records, profile, reference)))
-        print(f"{machine}: {', '.join(seen)}", flush=True)
+            for name, done, _ in run_chapters(names, profile, "cpu", copy, jobs, machine):
+                runs[name].append(
+                    UserError(f"{machine}: {done.problem}", done.mend)
+                    if isinstance(done, UserError)
+                    else ({key: record.value for key, record in read_records(done).items()}, read_figures(done))
+                )
+        print(f"{machine}: {', '.join(names)}", flush=True)
+    return runs
 
 
-def _with_spread(reference: Reference, others: Sequence[Mapping[str, Value]], machines: tuple[str, ...]) -> Reference:
-    """The reference with the largest deviation of each value over ``others``, those of ``machines``; a value must be of one shape on all."""
+def with_spread(reference: Reference, others: Sequence[Run | UserError]) -> Reference:
+    """A reference with the largest deviation of each value, and of each series of its figures, over runs on other machines; a run that stopped and a value of another
+    shape are a UserError."""
+    for problem in (other for other in others if isinstance(other, UserError)):
+        raise problem
     spread: dict[str, Spread] = {}
     for key, value in reference.records.items():
         try:
-            spread[key] = spread_of(value, [values[key] for values in others])
+            spread[key] = spread_of(value, [records[key] for records, _ in others])
         except (KeyError, ValueError):
             hint = "Record something that does not depend on rounding."
             raise UserError(f"{key} is not of one shape on all machines", hint) from None
-    return replace(reference, spread=spread, machines=machines)
+    figures = {
+        name: spread_of_figure(series, [drawn.get(name, {}) for _, drawn in others])
+        for name, series in reference.figures.items()
+    }
+    return replace(reference, spread=spread, figures=figures)
 
 
 # -- what was found, for a terminal and as JSON ---------------------------------------------------------------------------

@@ -161,8 +161,8 @@ def adam(
     beta1, beta2, rest = optimiser.beta1, optimiser.beta2, 1 - optimiser.beta2
 
     def step(t: Tensor, factor: float) -> None:
-        # as the optimiser itself does: these two in single precision, which counts in the first steps, and what is left of beta2 in double
-        fast, slow = float(1 - beta1**t), float(torch.sqrt(1 - beta2**t))
+        # as the optimiser itself does: bias corrections in single precision, which counts in the first steps, and 1 - beta2 in double
+        fast, slow = map(float, optimiser.corrections(t))
         stacks = len(params), len(kept[0][0]), sizes, *arrays
         function(*stacks, factor, beta1, beta2, rest, optimiser.eps, fast, slow)
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..random import exact_sqrt
 from ..tasks import Batch
 
 Tensors = dict[str, Tensor]
@@ -59,12 +60,21 @@ class Adam:
     def update(self, params: Tensors, grads: Tensors, state: State, rates: Tensors, t: Tensor) -> tuple[Tensors, State]:
         first = {k: torch.lerp(grads[k], m, self.beta1) for k, m in state["first"].items()}
         second = {k: self.beta2 * v + (1 - self.beta2) * grads[k] ** 2 for k, v in state["second"].items()}
-        scale = torch.sqrt(1 - self.beta2**t)
+        of_first, of_second = self.corrections(t)
         new = {}
         for k, p in params.items():
-            denominator = second[k].sqrt() / scale + self.eps
-            new[k] = p - rates[k] / (1 - self.beta1**t) * first[k] / denominator
+            denominator = exact_sqrt(second[k]) / of_second + self.eps
+            new[k] = p - rates[k] / of_first * first[k] / denominator
         return new, {"first": first, "second": second}
+
+    def corrections(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        """The bias corrections ``1 - beta1^t`` and ``sqrt(1 - beta2^t)`` at step ``t``, in its precision.
+
+        Powers are taken in double precision and rounded once: torch's powers of float32 numbers differ between instruction sets.
+        """
+        betas = (torch.full_like(t, beta) for beta in (self.beta1, self.beta2))
+        first, second = (1 - (beta.double() ** t.double()).to(t.dtype) for beta in betas)
+        return first, exact_sqrt(second)
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class AdamW(Adam):
         """One step: clip, shrink, then Adam's step."""
         shrunk = {k: p - rates[k] * self.decay * p for k, p in params.items()}
         if self.clip is not None:
-            norm = torch.sqrt(sum((g**2).flatten(1).sum(1) for g in grads.values()))  # (R,)
+            norm = exact_sqrt(sum((g**2).flatten(1).sum(1) for g in grads.values()))  # (R,)
             factor = (self.clip / (norm + 1e-6)).clamp_max(1.0)
             grads = {k: g * factor.reshape(-1, *[1] * (g.dim() - 1)) for k, g in grads.items()}
         return super().update(shrunk, grads, state, rates, t)
