@@ -46,13 +46,17 @@ def moved(reference: Mapping[str, Digest], measured: Mapping[str, Digest]) -> It
                 yield f"{name}: {label}", *sides
             elif old[label][0] != new[label][0]:
                 yield f"{name}: {label}", *(f"{number(side[label][0])} numbers" for side in (old, new))
-            elif not abs(new[label][1] - old[label][1]) <= _allowance(*old[label]):
+            elif not abs(new[label][1] - old[label][1]) <= _allowance(old, label):
                 yield (f"{name}: {label}", *(f"weighted sum {number(side[label][1], 6)}" for side in (old, new)))
 
 
-def _allowance(count: float, total: float, size: float, spread: float = 0.0) -> float:
-    """How far a weighted sum may move: by rounding, or in no digit that a reader sees (:mod:`iclbook.reference_values`)."""
-    return max(SPREADS * spread, DIGITS * max(size, 1e-9))
+def _allowance(series: Digest, label: str) -> float:
+    """How far a weighted sum may move: four spreads, or five digits of its size, or of a number as large as the largest on its panel's axis, whose digits a reader sees."""
+    panel, column = label.split(" / ")[0], label.split(" / ")[-1]
+    beside = [name for name in series if name.split(" / ")[0] == panel and name.split(" / ")[-1] == column]
+    axis = max(series[name][2] / max(series[name][0], 1) for name in beside)
+    spread = SPREADS * sum(series[label][3:])  # none where it was not measured
+    return max(spread, DIGITS * max(series[label][2], axis, 1e-9))
 
 
 def spread_of_figure(series: Digest, others: Sequence[Digest]) -> Digest:
