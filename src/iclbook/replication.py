@@ -21,6 +21,7 @@ from scipy.special import ndtr, stdtr
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
+from .claims.references import Reference, agrees, read_reference, reference_path
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
 from .drawing import style
@@ -29,7 +30,6 @@ from .files import write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
-from .reference_values import Reference, agrees, read_reference, reference_path
 from .sliders.panel import draw, picture_html
 from .store import folder, read_provenance
 
@@ -97,7 +97,7 @@ class Replica:
     second: Reference
 
     def pairs(self) -> list[Pair]:
-        """Every claim whose rules are those that the other draw was judged by, judged twice by one yardstick."""
+        """Every claim whose rules are those that the other draw was judged by, judged twice with the same tolerances."""
         # read without what other draws say: each by its own values
         both = [{k: Record.make(k, value) for k, value in r.records.items()} for r in (self.first, self.second)]
         verdicts = [judge(self.ledger, records, "paper", self.first) for records in both]

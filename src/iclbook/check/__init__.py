@@ -12,13 +12,7 @@ import numpy as np
 
 from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, read_records
-from ..errors import UserError
-from ..files import write_whole
-from ..inputs import chosen, executed_path
-from ..machines import emulated, environment
-from ..numbers import number
-from ..project import check_profile, find_root
-from ..reference_values import (
+from ..claims.references import (
     Reference,
     Spread,
     Value,
@@ -30,6 +24,12 @@ from ..reference_values import (
     tolerance,
     write_reference,
 )
+from ..errors import UserError
+from ..files import write_whole
+from ..inputs import chosen, executed_path
+from ..machines import emulated, environment
+from ..numbers import number
+from ..project import check_profile, find_root
 from .figures import Digest, moved, read_figures
 
 

@@ -5,7 +5,7 @@ from claims_kit import make_root, records_of
 
 from iclbook.check import compare
 from iclbook.claims import load_ledger
-from iclbook.reference_values import (
+from iclbook.claims.references import (
     Reference,
     agrees,
     read_reference,
