@@ -302,7 +302,7 @@ def fold_lines(root: Path) -> dict[str, str]:
         late = pair.late()
         words = "the same verdict" if not pair.differs else f"<em>{pair.second.word}</em>"
         rule = f"; {late[True]} of {late.total()} late rules come out as before" if late else ""
-        told[pair.claim.id] = f'<div class="iclbook-ties">Drawn anew: {words}{rule}</div>'
+        told[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {words}{rule}</div>'
     return told
 
 

@@ -35,7 +35,7 @@ from PIL import Image
 from ..project import FIGURE
 from ..store import Results
 from . import figure_data
-from .narrow import narrow
+from .phone_layout import phone_layout
 
 #: zlib's level for PNGs: one more halves the speed for two or three bytes in a hundred.
 LEVEL = 8
@@ -64,7 +64,7 @@ def keep(shell: Any) -> None:
             "origin": origin(drawn_from.get(figure, ())),
         }
         broken = faults(figure, dpi) if measure else []
-        small = None if draft else narrow(figure, dpi)
+        small = None if draft else phone_layout(figure, dpi)
         if small is not None:
             found |= {"narrow": _text(png(pixels(small, dpi))), "size": size(small)}
             broken += [f"on a phone: {fault}" for fault in (faults(small, dpi) if measure else ())]

@@ -24,7 +24,7 @@ LINE = 0.2  # inches of a line of a legend
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
-def narrow(figure: Figure, dpi: float) -> Figure | None:
+def phone_layout(figure: Figure, dpi: float) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
     The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window and is laid out, for good, at a
