@@ -100,10 +100,10 @@ def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_prem
     assert "Needed by" not in shown["other/good"]
 
 
-def test_the_scoreboard_lists_what_rests_on_what(tmp_path):
+def test_the_scoreboard_lists_premises(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/next, demo/good]"}, {"next": "[demo/last]"})
     page = scoreboard_page.markdown("paper", root)
     assert "4 such dependences join 5 claims" in page
-    assert "of 3 claims something that they rest on" in page
+    assert "of 3 claims something that they depend on" in page
     assert page.count("<li>") == 3
     assert 'href="../notebooks/other.html#claim-other-next"' in page
