@@ -1,13 +1,14 @@
 # Every target does its own set-up and reuses what is there. `make` alone lists them.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
+# The Python of the environment that is there; `make book PYTHON=python3.12` makes it anew with another one.
+PYTHON ?= $(shell command -v $(BIN)/python || command -v python3.11 || command -v python3)
 # Where pip also looks for torch: the address of PyTorch's own index of CPU builds makes set-up small on x86-64 Linux, where the plain package index
 # gives a CUDA build.
 TORCH_INDEX ?=
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-# The environment is rebuilt when a pin changes: the stamp carries a checksum of the files that define it.
-PINS   := $(shell cat requirements.txt constraints.txt pyproject.toml | cksum | tr ' ' '-')
+# The environment is rebuilt when a pin or the Python changes: the stamp carries a checksum of the files and of the version that define it.
+PINS   := $(shell { cat requirements.txt constraints.txt pyproject.toml; $(or $(PYTHON),:) --version; } | cksum | tr ' ' '-')
 STAMP  := $(VENV)/.set-up-$(PINS)
 ifeq ($(shell id -u),0)
 SUDO   :=
@@ -81,11 +82,11 @@ clean:  ## remove the pages and the executed notebooks; results, checkpoints and
 	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
 
 $(STAMP):
-	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11."; exit 2; }
+	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11 or later."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
-	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11, or name one: make PYTHON=python3.11"; exit 2; }
+	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11 or later, or name one: make PYTHON=python3.12"; exit 2; }
 	@echo "setting up $(VENV) (once, several minutes): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	@test "$$($(BIN)/python --version 2>/dev/null)" = "$$($(PYTHON) --version)" || $(PYTHON) -m venv --clear $(VENV) || \
 	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
 	@$(PIP) --quiet --dry-run --no-deps --ignore-installed --report $(VENV)/torch.json $$(grep '^torch==' requirements.txt) && \
 	  { grep -qE 'url.*(%2B|\+)cpu|macosx|win_|aarch64' $(VENV)/torch.json || \

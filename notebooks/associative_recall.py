@@ -35,7 +35,7 @@ from iclbook.drawing import style
 from iclbook.papers.recall2025 import (
     construction,
     end_to_end,
-    figures_1_4,
+    figures_1_and_4,
     lemmas,
     results,
     simplifications,
@@ -43,7 +43,7 @@ from iclbook.papers.recall2025 import (
     subsequent_jumps,
     theorem_3_1,
 )
-from iclbook.papers.recall2025 import first_jump_figures as draw_jump
+from iclbook.papers.recall2025 import figures_2_and_3 as draw_jump
 from iclbook.papers.recall2025 import stage_figures as draw
 from iclbook.papers.recall2025.theory import Population, chained_times
 from iclbook.sliders import show_model
@@ -365,7 +365,7 @@ record.verdicts(
 # {glue:text}`fig1/k/settings` with the window of three. The one with the widest range of rates is trained below by real SGD.
 
 # %% tags=["hide-input"]
-values, runs = figures_1_4.trained(READINGS, 50 if paper else 8)
+values, runs = figures_1_and_4.trained(READINGS, 50 if paper else 8)
 record.all(values)
 
 # %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]

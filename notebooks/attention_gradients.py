@@ -37,14 +37,14 @@ from iclbook.papers.agarwal2025 import (
     closed_forms_checked,
     fair_trial,
     figure_9,
-    figures_1_5,
+    figures_1_to_5,
+    figures_6_to_8,
     results,
     section_8,
     section_9,
     sentences,
     sliders,
     studies,
-    table_1,
     toy_runs,
     wind_tunnel,
 )
@@ -190,11 +190,12 @@ record.verdicts("signs", "toward-users")
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
 swept = results("toy", profile, device)
 grids = {
-    reading: figures_1_5.grid(swept.group(reading)) for reading in figures_1_5.READINGS
+    reading: figures_1_to_5.grid(swept.group(reading))
+    for reading in figures_1_to_5.READINGS
 }
-figures_1_5.plot_settings(grids["frozen"])
+figures_1_to_5.plot_settings(grids["frozen"])
 style.show(of=[swept])
-chosen = figures_1_5.grid_values(grids)
+chosen = figures_1_to_5.grid_values(grids)
 record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
@@ -221,13 +222,13 @@ runs = {  # on other seeds than those that chose
         range(1000, 1000 + seeds), scale, rate, bias=reading == "trained"
     )
     for reading, scale, rate in zip(
-        figures_1_5.READINGS, chosen["toy/scale"], chosen["toy/rate"], strict=True
+        figures_1_to_5.READINGS, chosen["toy/scale"], chosen["toy/rate"], strict=True
     )
 }
-run, r = runs["frozen"], figures_1_5.typical(runs["frozen"])
-figures_1_5.plot_attention(run, r)
+run, r = runs["frozen"], figures_1_to_5.typical(runs["frozen"])
+figures_1_to_5.plot_attention(run, r)
 style.show(of=[swept])
-record.all(figures_1_5.figure_values(runs))
+record.all(figures_1_to_5.figure_values(runs))
 
 # %% [markdown]
 # *Training turns nearly uniform attention into a few large entries a row (paper: Figures 2 and 3). The typical run.*
@@ -236,7 +237,7 @@ record.all(figures_1_5.figure_values(runs))
 record.verdicts("fig2-3")
 
 # %% mystnb={"image": {"alt": "Left: loss against step, flat, then falling smoothly in the typical run, with a wide band over seeds. Right: effective number of attended positions, falling from five."}} tags=["hide-input"]
-figures_1_5.plot_loss(run, r)
+figures_1_to_5.plot_loss(run, r)
 style.show(of=[swept])
 
 # %% [markdown]
@@ -246,7 +247,7 @@ style.show(of=[swept])
 record.verdicts("fig4")
 
 # %% mystnb={"image": {"alt": "Left: paths of five value vectors, from open to filled circles. Right: histogram over seeds of the share of the first component, piled up near one with a long tail."}} tags=["hide-input"]
-figures_1_5.plot_values(run, r)
+figures_1_to_5.plot_values(run, r)
 style.show(of=[swept])
 
 # %% [markdown]
@@ -266,12 +267,12 @@ record.verdicts("fig5")
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
 steepest = {
-    reading: figures_1_5.steepest_steps(runs[reading], rate, reading == "trained")
-    for reading, rate in zip(figures_1_5.READINGS, chosen["toy/rate"], strict=True)
+    reading: figures_1_to_5.steepest_steps(runs[reading], rate, reading == "trained")
+    for reading, rate in zip(figures_1_to_5.READINGS, chosen["toy/rate"], strict=True)
 }
-figures_1_5.plot_one_step(steepest["frozen"], r)
+figures_1_to_5.plot_one_step(steepest["frozen"], r)
 style.show(of=[swept])
-record.all(figures_1_5.one_step_values(steepest))
+record.all(figures_1_to_5.one_step_values(steepest))
 
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.*
@@ -329,7 +330,9 @@ chains = [
     for name, found in stored.items()
     if name not in ("small_start", "fresh", "onward")
 ]
-on_code, on_text = (table_1.gather(study, stored, kind) for kind in ("code", "nearer"))
+on_code, on_text = (
+    figures_6_to_8.gather(study, stored, kind) for kind in ("code", "nearer")
+)
 (em, sgd), (em_text, sgd_text) = (
     (found["em"], found["sgd"]) for found in (on_code, on_text)
 )
@@ -341,24 +344,26 @@ record.all(
     }
 )
 record("chain/seeds_text", len(em_text.seeds))
-small = table_1.gather(study, stored, "code", SMALL_START)
+small = figures_6_to_8.gather(study, stored, "code", SMALL_START)
 record("chain/seeds_small", len(small["em"].seeds))
 record("chain/minutes", sum(s.provenance["seconds"] for s in stored.values()) / 60)
-table_1.plot_curves(em, sgd, table_1.bayes_losses(code, em.seeds).mean())
+figures_6_to_8.plot_curves(em, sgd, figures_6_to_8.bayes_losses(code, em.seeds).mean())
 style.show(of=chains)
 both = {"code": (em, sgd), "text": (em_text, sgd_text)}
 tables = {
-    kind: table_1.table(*arms)
+    kind: figures_6_to_8.table(*arms)
     for kind, arms in (both | {"small": (small["em"], small["sgd"])}).items()
 }
-record.all(table_1.table_values(tables))
+record.all(figures_6_to_8.table_values(tables))
 record.all(
-    table_1.curve_values(both, after=200 if paper else 40)
-    | table_1.learned_values(em, sgd, code)
+    figures_6_to_8.curve_values(both, after=200 if paper else 40)
+    | figures_6_to_8.learned_values(em, sgd, code)
 )
 record("chain/spread_small", tables["small"]["loss_sgd_sd"])
 record.verdicts("table1", "fig6-8", "approach")
-table_1.table_beside_ours({"published": tables["code"], "text's": tables["text"]})
+figures_6_to_8.table_beside_ours(
+    {"published": tables["code"], "text's": tables["text"]}
+)
 
 # %% [markdown]
 # *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. An interval "tells the arms apart" if it cannot hold the other arm's printed number. The six printed standard deviations, over ours on the published chain, should lie between
@@ -458,7 +463,8 @@ record.all(
     | fair_trial.gap_values(code, every, stored["fresh"])
 )
 floors = [
-    table_1.bayes_losses(code, tried, held_out).mean() for held_out in (False, True)
+    figures_6_to_8.bayes_losses(code, tried, held_out).mean()
+    for held_out in (False, True)
 ]
 fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)

@@ -45,9 +45,9 @@ from iclbook.papers.wang2025 import (
     errata,
     figure_5_right,
     figure_7,
-    figures_3_5,
-    figures_8_9,
-    figures_10_11,
+    figures_3_to_5,
+    figures_8_and_9,
+    figures_10_and_11,
     parameter_counts,
     sliders,
     theorem_2,
@@ -266,9 +266,9 @@ record.verdict("wang2025/q-we-draw")
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 L = SIZES[profile].L
-sweep = figures_3_5.swept(get, L, figures_3_5.ONE_BLOCK)
+sweep = figures_3_to_5.swept(get, L, figures_3_to_5.ONE_BLOCK)
 style.show(
-    figures_3_5.plot_sweep(L, sweep, oracle[0].value),
+    figures_3_to_5.plot_sweep(L, sweep, oracle[0].value),
     of=map(
         get,
         [
@@ -278,8 +278,8 @@ style.show(
         ],
     ),
 )
-record.all(figures_3_5.figure_3(get, L, sweep))
-record.all(figures_3_5.new_draws(get, profile))
+record.all(figures_3_to_5.figure_3(get, L, sweep))
+record.all(figures_3_to_5.new_draws(get, profile))
 
 # %% [markdown]
 # *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Mean and standard deviation over {glue:text}`fig3/seeds` initialisations (Trained TF with RBF: the
@@ -314,13 +314,13 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # The text says $N = 10$; file names in the published code say 125. Accuracy grows with $N$, so the printed accuracies can decide.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125. Below, both along training at N = 10, one block apart from the rest."}} tags=["hide-input"]
-by_depth = figures_3_5.by_depth(get, profile)
+by_depth = figures_3_to_5.by_depth(get, profile)
 style.show(
-    figures_3_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths"))
+    figures_3_to_5.plot_depths(by_depth), of=map(get, ("deep_gd", "published_depths"))
 )
-record.all(figures_3_5.figure_4(by_depth))
-record.all(figures_3_5.on_the_authors_contexts(get, profile))
-record.all(construction.absorbed() | figures_3_5.of_printed_values())
+record.all(figures_3_to_5.figure_4(by_depth))
+record.all(figures_3_to_5.on_the_authors_contexts(get, profile))
+record.all(construction.absorbed() | figures_3_to_5.of_printed_values())
 
 # %% [markdown]
 # *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention against the number of blocks, and
@@ -357,12 +357,12 @@ record.verdicts("fig4", "n10", "q-published")
 # ## Two blocks, trained freely
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
-deep = figures_3_5.swept(get, L, figures_3_5.TWO_BLOCKS)
+deep = figures_3_to_5.swept(get, L, figures_3_to_5.TWO_BLOCKS)
 style.show(
-    figures_3_5.plot_two_blocks(L, deep),
+    figures_3_to_5.plot_two_blocks(L, deep),
     of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in L]),
 )
-record.all(figures_3_5.figure_5(L, deep, sweep))
+record.all(figures_3_to_5.figure_5(L, deep, sweep))
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). On the authors' own contexts. Seeds: {glue:text}`fig5/seeds` (GD, Trained
@@ -383,7 +383,7 @@ record.verdict("wang2025/fig5-left")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
 style.show(
-    figures_3_5.plot_fits(get, L),
+    figures_3_to_5.plot_fits(get, L),
     of=map(get, [f"published_two_{kind}_L{n}" for kind in ("gd", "tf") for n in L]),
 )
 
@@ -407,11 +407,11 @@ style.show(
 
 # %% mystnb={"image": {"alt": "Test accuracy along training for five kernels: GD and Trained TF come close to each other below the bound for RBF, softmax and Laplacian, lower for exponential and lowest for linear."}} tags=["hide-input"]
 style.show(
-    figures_8_9.plot_training(get, bound.value),
-    of=map(get, [f"square_{k}" for k in figures_8_9.NAMES]),
+    figures_8_and_9.plot_training(get, bound.value),
+    of=map(get, [f"square_{k}" for k in figures_8_and_9.NAMES]),
 )
-answers = figures_8_9.answers(get, profile, 2048 if paper else 64)
-record.all(figures_8_9.figure_8(get, *answers, bound))
+answers = figures_8_and_9.answers(get, profile, 2048 if paper else 64)
+record.all(figures_8_and_9.figure_8(get, *answers, bound))
 
 # %% [markdown]
 # *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
@@ -434,9 +434,9 @@ record.verdict("wang2025/fig8")
 # the width of the embeddings: it is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
-maps, values = figures_8_9.figure_9(get, profile, contexts=4 if paper else 2)
-style.show(figures_8_9.plot_maps(maps), of=map(get, ["square_rbf"]))
-record.all(values | figures_8_9.own_kernel(answers[0]))
+maps, values = figures_8_and_9.figure_9(get, profile, contexts=4 if paper else 2)
+style.show(figures_8_and_9.plot_maps(maps), of=map(get, ["square_rbf"]))
+record.all(values | figures_8_and_9.own_kernel(answers[0]))
 
 # %% [markdown]
 # *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention, the first of four contexts, mean over initialisations. Filled: examples of the panel's category; open:
@@ -480,8 +480,8 @@ sliders.show_kernels(few=not paper)
 # {glue:text}`fig10/inert_moved`.)
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
-values, products = figures_10_11.records(get, profile)
-style.show(figures_10_11.plot_matrices(products["code"]), of=map(get, ["long0"]))
+values, products = figures_10_and_11.records(get, profile)
+style.show(figures_10_and_11.plot_matrices(products["code"]), of=map(get, ["long0"]))
 record.all(values)
 
 # %% [markdown]
@@ -506,7 +506,7 @@ record.all(values)
 
 # %% mystnb={"image": {"alt": "Q, E D and E D in best coordinates for five draws: Q is near a multiple of the identity; E D has a clear diagonal and entries beside it, which nearly vanish in best coordinates."}} tags=["hide-input"]
 style.show(
-    figures_10_11.plot_products(products["code"]),
+    figures_10_and_11.plot_products(products["code"]),
     of=map(get, [n for n in studies if n.startswith("long")]),
 )
 

@@ -36,12 +36,11 @@ from iclbook.drawing import style
 from iclbook.papers.he2025 import (
     circuits,
     dynamics,
-    figure_2_1,
-    figure_2_4,
     figure_2_7,
-    figure_3,
     figure_3_1,
-    figure_4,
+    figures_2_4_and_2_5,
+    figures_3_2_to_3_5,
+    figures_4_1_and_4_2,
     learning_rates,
     loss,
     page_models,
@@ -49,6 +48,7 @@ from iclbook.papers.he2025 import (
     results,
     studies,
     theorem_1,
+    trained_circuits,
     true_loss,
 )
 from iclbook.papers.he2025.circuits import (
@@ -138,8 +138,8 @@ assert torch.allclose(
 # Which entries of the two circuits matter?
 
 # %% tags=["hide-input"]
-example = figure_2_1.example(d, L, rng)
-record.all(figure_2_1.effective_entries(example, rng))
+example = trained_circuits.example(d, L, rng)
+record.all(trained_circuits.effective_entries(example, rng))
 record.verdicts("fig1")
 
 # %% [markdown]
@@ -159,7 +159,9 @@ all_several, all_coded, several, several_coded = (
     for of in (every, every_coded, heads, coded)
 )
 one, two = ({"text": heads[h], "code": coded[h]} for h in (1, 2))
-record.all(figure_2_1.run_records(iso, study["isotropic"], all_several, all_coded))
+record.all(
+    trained_circuits.run_records(iso, study["isotropic"], all_several, all_coded)
+)
 
 # %% [markdown]
 # Each model has {glue:text}`runs/seeds` seeds (one for eight heads, which the paper does not show) of {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of
@@ -182,8 +184,8 @@ shown = {
     "as printed": (iso.group("h1"), 1.0),
     "as coded": (iso.group("code_h1"), code_scale(d)),
 }
-style.show(figure_2_1.plot_one_head(shown), of=[iso])
-record.all(figure_2_1.one_head(one))
+style.show(trained_circuits.plot_one_head(shown), of=[iso])
+record.all(trained_circuits.one_head(one))
 
 # %% [markdown]
 # *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.*
@@ -199,8 +201,8 @@ record.verdicts("fig2.1")
 # ### Two heads (Figures 2.2 and 2.3)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size."}}
-style.show(figure_2_1.plot_circuits(iso.group("h2"), run=0), of=[iso])
-record.all(figure_2_1.two_heads(two))
+style.show(trained_circuits.plot_circuits(iso.group("h2"), run=0), of=[iso])
+record.all(trained_circuits.two_heads(two))
 
 # %% [markdown]
 # *The two heads are opposite and of equal size (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
@@ -210,10 +212,12 @@ record.verdicts("fig2.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of two heads against the training step, for both readings: mirror images."}}
 style.show(
-    figure_2_1.plot_dynamics({"as printed": every[2], "as coded": every_coded[2]}),
+    trained_circuits.plot_dynamics(
+        {"as printed": every[2], "as coded": every_coded[2]}
+    ),
     of=[iso],
 )
-record.all(figure_2_1.mirror(two))
+record.all(trained_circuits.mirror(two))
 
 # %% [markdown]
 # *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep one sign.*
@@ -230,8 +234,8 @@ record.verdicts("fig2.3")
 # It grows out of noise, very early. Move the sliders for the number of heads and the training step.
 
 # %% tags=["hide-input"]
-figure_2_1.show_circuits(iso, few=not paper)
-record.all(figure_2_1.early(two))
+trained_circuits.show_circuits(iso, few=not paper)
+record.all(trained_circuits.early(two))
 record.verdicts("fig2.6")
 
 # %% [markdown]
@@ -258,11 +262,11 @@ sides = {
 }
 sides = {reading: {h: of[h] for h in several} for reading, of in sides.items()}
 record.all(
-    figure_2_1.finding_1(
+    trained_circuits.finding_1(
         {"text": (several, sides["text"]), "code": (several_coded, sides["code"])}
     )
 )
-record.all(figure_2_1.one_sided_form(seeds, adam))
+record.all(trained_circuits.one_sided_form(seeds, adam))
 
 # %% [markdown]
 # *With more heads, fewer runs end with one sign; dummy heads appear only under Adam. Shares of runs, for Adam on the full model and for gradient descent on the approximate loss.*
@@ -284,10 +288,10 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 # ### The same course every time (Figure 2.8, Key finding 4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
-style.show(figure_2_1.plot_limits(several, several_coded), of=[iso])
-record.all(figure_2_1.finding_4(sides) | figure_2_1.scales(two))
-record.all(figure_2_1.limits({"text": several, "code": several_coded}))
-record.all(figure_2_1.common_scale(several, adam[2], d, L, s2))
+style.show(trained_circuits.plot_limits(several, several_coded), of=[iso])
+record.all(trained_circuits.finding_4(sides) | trained_circuits.scales(two))
+record.all(trained_circuits.limits({"text": several, "code": several_coded}))
+record.all(trained_circuits.common_scale(several, adam[2], d, L, s2))
 
 # %% [markdown]
 # *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
@@ -308,13 +312,15 @@ record.verdicts("fig2.8", "kf4")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 style.show(
-    figure_2_1.plot_dynamics({f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}),
+    trained_circuits.plot_dynamics(
+        {f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}
+    ),
     of=[iso],
 )
-record.all(figure_2_1.finding_2({"text": several, "code": several_coded}))
+record.all(trained_circuits.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
-record.all(figure_2_1.eight_heads(heads[8], heads[2]) if 8 in heads else {})
-figure_2_1.settled_table(heads[8]) if 8 in heads else None
+record.all(trained_circuits.eight_heads(heads[8], heads[2]) if 8 in heads else {})
+trained_circuits.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
 # *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently. A line is a head of one seed; dashed: the paper's values.* The common scale is
@@ -371,11 +377,11 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # ### Error against context length (Figure 2.4)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error against context length for one to four heads; those with two or more coincide."}}
-curves = {h: figure_2_4.read_curve(paired, f"h{h}") for h in heads}
-style.show(figure_2_4.plot_error_by_length(curves, trained=L), of=[iso])
+curves = {h: figures_2_4_and_2_5.read_curve(paired, f"h{h}") for h in heads}
+style.show(figures_2_4_and_2_5.plot_error_by_length(curves, trained=L), of=[iso])
 record.all(
-    figure_2_4.length_records(iso, curves, L)
-    | figure_2_4.code_values(paired)
+    figures_2_4_and_2_5.length_records(iso, curves, L)
+    | figures_2_4_and_2_5.code_values(paired)
     | theorem_1.risk_records(d, L, s2)
 )
 
@@ -394,13 +400,14 @@ record.verdicts("fig2.4", "q-eight-heads", "code-values")
 # Both errors have closed forms; the rate is the best at the training length. Ridge regression with $\lambda = \sigma^2 d$ is the Bayes estimator.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of two heads, vanilla and debiased gradient descent and ridge against context length."}}
-by = figure_2_4.estimators(curves[2].lengths, d, L, s2)
-style.show(figure_2_4.plot_estimators(curves, by), of=[iso])
-record.all(figure_2_4.estimator_records(curves, by, d, L, s2))
+by = figures_2_4_and_2_5.estimators(curves[2].lengths, d, L, s2)
+style.show(figures_2_4_and_2_5.plot_estimators(curves, by), of=[iso])
+record.all(figures_2_4_and_2_5.estimator_records(curves, by, d, L, s2))
 prompts = predictors.sample_prompts(8192, d, L, s2, seed=1)
-record.all(figure_2_4.predictor_records(paired, several, prompts))
+record.all(figures_2_4_and_2_5.predictor_records(paired, several, prompts))
 record.all(
-    figure_2_4.scale_records(several, d, L, s2) | theorem_1.near_bayes_records(d, L, s2)
+    figures_2_4_and_2_5.scale_records(several, d, L, s2)
+    | theorem_1.near_bayes_records(d, L, s2)
 )
 
 # %% [markdown]
@@ -608,10 +615,10 @@ runs = {
     for reading in ("text", "code")
 }
 tasks = {name: study[f"multitask_{name}"].data for name in runs}
-both = figure_3.read_settings(runs, tasks)
+both = figures_3_2_to_3_5.read_settings(runs, tasks)
 shown = {"text": both["text"], "published code": both["code"]}
-style.show(figure_3.plot_multitask(shown, run=0), of=runs.values())
-record.all(figure_3.multitask_records(both, runs, tasks))
+style.show(figures_3_2_to_3_5.plot_multitask(shown, run=0), of=runs.values())
+record.all(figures_3_2_to_3_5.multitask_records(both, runs, tasks))
 
 # %% [markdown]
 # *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
@@ -632,7 +639,7 @@ record.verdicts(
 #
 # $$ A_j c_j = b_j, \qquad A_j = \mathbb{E}\, f_j f_j^\top, \quad b_j = \mathbb{E}\, f_j \beta_j . $$
 #
-# The moments of a Wishart matrix give $A_j$ and $b_j$ in closed form (`figure_3.best_steps`). Where the tasks share features, $A_j$ is not diagonal, so the off-diagonal entries of $OV$ are needed.
+# The moments of a Wishart matrix give $A_j$ and $b_j$ in closed form (`figures_3_2_to_3_5.best_steps`). Where the tasks share features, $A_j$ is not diagonal, so the off-diagonal entries of $OV$ are needed.
 # The error of this cross-task estimator is {glue:text}`crosstask/risk_ratio` of that of separate steps, and {glue:text}`crosstask/runs` of {glue:text}`runs/seeds` runs of four heads find its
 # coefficients, off by {glue:text}`crosstask/to_cross` of their size. (The other run is stuck above the error of three heads.) So $N$ separate steps need a $\beta$ of its own for each task.
 #
@@ -649,16 +656,20 @@ record.verdicts(
 # $L$, or always the training length. Only the second fails at other lengths.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of linear attention under both normalisations and of softmax attention against context length."}}
-linear = figure_2_4.read_curve(iso, "linear")
-closed = figure_4.linear_closed(read_heads(iso.group("linear")), linear.lengths, task)
-frozen = figure_4.frozen_linear(iso, linear.lengths, task, rng)
+linear = figures_2_4_and_2_5.read_curve(iso, "linear")
+closed = figures_4_1_and_4_2.linear_closed(
+    read_heads(iso.group("linear")), linear.lengths, task
+)
+frozen = figures_4_1_and_4_2.frozen_linear(iso, linear.lengths, task, rng)
 style.show(
-    figure_4.plot_linear_attention(curves, linear, frozen.mean, closed, trained=L),
+    figures_4_1_and_4_2.plot_linear_attention(
+        curves, linear, frozen.mean, closed, trained=L
+    ),
     of=[iso],
 )
 record.all(
-    figure_4.linear_records(linear, frozen, curves[2], L)
-    | figure_4.linear_by_softmax_records(prompts, d)
+    figures_4_1_and_4_2.linear_records(linear, frozen, curves[2], L)
+    | figures_4_1_and_4_2.linear_by_softmax_records(prompts, d)
 )
 
 # %% [markdown]
@@ -688,9 +699,13 @@ scaled, small = (
 )
 paired_small = with_both_signs(small)
 shown = {labels[n]: scaled.group(n) for n in labels}
-style.show(figure_4.plot_activations(shown, scale=code_scale(d)), of=[scaled])
-plain = figure_4.read_activations(paired, 1.0)
-scaled_down = figure_4.read_activations(with_both_signs(scaled), code_scale(d))
+style.show(
+    figures_4_1_and_4_2.plot_activations(shown, scale=code_scale(d)), of=[scaled]
+)
+plain = figures_4_1_and_4_2.read_activations(paired, 1.0)
+scaled_down = figures_4_1_and_4_2.read_activations(
+    with_both_signs(scaled), code_scale(d)
+)
 c03, c01 = (read_heads(paired_small.group(f"affine_c{c}"), c) for c in (0.3, 0.1))
 by_c = {"text": (plain, heads[2]), "code": (scaled_down, coded[2])}
 smaller = {
@@ -703,9 +718,9 @@ census = {
     )
 }
 starts = len(study["isotropic"].groups[0].runs)
-record.all(figure_4.activation_records(by_c | smaller, starts, census))
+record.all(figures_4_1_and_4_2.activation_records(by_c | smaller, starts, census))
 affine = (plain["affine"], scaled_down["affine"], c03, c01)
-record("fig4.2/affine/formed", [figure_4.formed(h) for h in affine])
+record("fig4.2/affine/formed", [figures_4_1_and_4_2.formed(h) for h in affine])
 # at step 0 there is no loss yet
 worst = [float(np.nanmax(of["affine/loss"])) for of in (iso, scaled)]
 record("fig4.2/affine/worst_loss", worst)
@@ -724,11 +739,11 @@ record.verdicts("fig4.2")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 shown = {"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}}
-style.show(figure_4.plot_activation_dynamics(shown), of=[iso, scaled])
-record.all(figure_4.dynamics_records(by_c))
+style.show(figures_4_1_and_4_2.plot_activation_dynamics(shown), of=[iso, scaled])
+record.all(figures_4_1_and_4_2.dynamics_records(by_c))
 many = predictors.sample_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
-steps = figure_4.compare(paired, many, eta)
-record.all(figure_4.step_records(steps, {"softmax": heads[2], **plain}, eta))
+steps = figures_4_1_and_4_2.compare(paired, many, eta)
+record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain}, eta))
 
 # %% [markdown]
 # *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for

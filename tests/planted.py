@@ -12,7 +12,7 @@ def _he() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("he2025", *words)
 
-    multitask = "figure_3.py"
+    multitask = "figures_3_2_to_3_5.py"
     bound = "np.asarray(gamma, dtype=np.float64) * d"
     return (
         at(multitask, "a head serves when it hardly does", "SERVES = 0.1", "SERVES = 0.01"),
@@ -35,7 +35,7 @@ def _agarwal() -> tuple[Fault, ...]:
     return (
         at(runs, "divergence reversed", forward, backward),
         at(runs, "held-out loss on the training targets", "-fresh.gather(1, y_new", "-fresh.gather(1, y"),
-        at("table_1.py", "spread without its degree of freedom", spread, spread.replace("ddof=1", "ddof=0")),
+        at("figures_6_to_8.py", "spread without its degree of freedom", spread, spread.replace("ddof=1", "ddof=0")),
         at(trial, "best by the training loss", best, worst),
         at(trial, "the smaller of q and k", "v / np.maximum(q, k)", "v / np.minimum(q, k)"),
         at(trial, "factor of entries inverted", "10 / 15)", "15 / 10)"),
@@ -88,8 +88,8 @@ def _wang() -> tuple[Fault, ...]:
         at(erasure, "a wider kernel", "** 2 / 2))", "** 2 / 4))"),
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
         at("models/functional_gd.py", "mixing matrix transposed", f"{mix}.T", mix),
-        at("figures_10_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
-        at("figures_3_5.py", "gap of the wrong sign", "first[:n], second[:n]", "second[:n], first[:n]"),
+        at("figures_10_and_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
+        at("figures_3_to_5.py", "gap of the wrong sign", "first[:n], second[:n]", "second[:n], first[:n]"),
         at("parameter_counts.py", "fewer positions", "(50_257, 256, 512)", "(50_257, 255, 512)"),
         at("models/trained_tf.py", "weights not smaller with depth", "CODE_SCALE / self.layers", "CODE_SCALE"),
     )
@@ -101,7 +101,7 @@ _OFF_THE_BOUND = "no number of either profile lies on the bound"
 #: Drawn faults that change nothing, by their place and what they exchange, and why: they do not count where they survive.
 CHANGES_NOTHING = {
     ("he2025/figure_2_7.py in flow_records", 'found["times"] >= 1e6'): _OFF_THE_BOUND,
-    ("he2025/figure_2_1.py in one_sided_form", "(block + turned) / 2 - scaled"): "a norm is taken of it",
+    ("he2025/trained_circuits.py in one_sided_form", "(block + turned) / 2 - scaled"): "a norm is taken of it",
     ("agarwal2025/sentences.py in _routing", "a < 0"): _OFF_THE_BOUND,
     ("agarwal2025/sentences.py in _values", "along < 0"): _OFF_THE_BOUND,
     ("crossing/waits.py in sgd_wait", "judge.value(theta) <= goal"): _OFF_THE_BOUND,
@@ -109,12 +109,12 @@ CHANGES_NOTHING = {
     ("crossing/waits.py in loss_path", "0"): "zeros of the shape of another state",
     ("crossing/descent_ladder.py in lines", "digits[:, ::2] - 4.5"): "all x mirrored, as are the weights",
     (
-        "wang2025/figures_3_5.py in figure_3",
+        "wang2025/figures_3_to_5.py in figures_3_2_to_3_5",
         'sweep["nll", model].mean(1) <= sweep["nll", gd][-1].mean() + REACHED',
     ): _OFF_THE_BOUND,
-    ("wang2025/figures_8_9.py in figure_8", "np.ptp(runs[kind, k]) <= OVERLAP"): _OFF_THE_BOUND,
+    ("wang2025/figures_8_and_9.py in figure_8", "np.ptp(runs[kind, k]) <= OVERLAP"): _OFF_THE_BOUND,
     (
-        "recall2025/figures_1_4.py in together_share",
+        "recall2025/figures_1_and_4.py in together_share",
         "pop.value(training.states)[..., None] < middles(pop.task, HEADS)",
     ): _OFF_THE_BOUND,
     ("recall2025/subsequent_jumps.py in later_jump", "4"): "a limit of time that no flow reaches",

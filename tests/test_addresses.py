@@ -9,9 +9,9 @@ import pytest
 
 from iclbook.book import status_page
 from iclbook.book.build import build
+from iclbook.claims.references import Reference, reference_path, write_reference
 from iclbook.inputs import executed_path, input_digests, write_copy
 from iclbook.numbers import duration
-from iclbook.reference_values import Reference, reference_path, write_reference
 
 
 @pytest.mark.full

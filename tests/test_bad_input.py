@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iclbook import cli
-from iclbook.claims.records import TEXT_MIME, VALUE_MIME
+from iclbook.claims.record import TEXT_MIME, VALUE_MIME
 from iclbook.inputs import METADATA_KEY
 
 VALUES = {"omega": 0.2, "gap": 0.0, "seeds": 3, "curve": [1.0, 2.0, 3.0]}

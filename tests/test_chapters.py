@@ -59,7 +59,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
 
 
 def broken(notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """The faults of a chapter's figures, as :func:`iclbook.drawing.shown.faults` found them, each after the beginning of the figure's alternative text."""
+    """The faults of a chapter's figures, as :func:`iclbook.drawing.figure_output.faults` found them, each after the beginning of the figure's alternative text."""
     for cell in notebook.cells:
         name = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "figure")[:50]
         for output in cell.get("outputs", []):

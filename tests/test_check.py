@@ -186,6 +186,8 @@ def test_a_fault_that_only_a_figure_shows_is_seen_and_named(tmp_path):
 def test_a_series_may_move_by_four_spreads():
     pinned, others = {"y": [3, 2.0, 2.0]}, [{"y": [3, 2.001, 2.001]}, {"y": [2, 9.0, 9.0]}]
     kept = {"Loss": spread_of_figure(pinned, others)}
-    assert kept["Loss"]["y"][3] == pytest.approx(0.001), "where another machine draws another number of points, nothing is known"
+    assert kept["Loss"]["y"][3] == pytest.approx(0.001), (
+        "where another machine draws another number of points, nothing is known"
+    )
     for total, there in ((2.0039, 0), (2.0041, 1)):
         assert len(list(moved(kept, {"Loss": {"y": [3, total, total]}}))) == there

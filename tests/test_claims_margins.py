@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from claims_kit import LEDGER, make_root, records_of
 
-from iclbook import reference_values
+from iclbook.claims import references
 from iclbook.claims.ledger import Part
+from iclbook.claims.references import ROUNDING, Tolerances, tolerances_of
 from iclbook.claims.rules import parse_rule
 from iclbook.claims.verdicts import TOO_CLOSE, margin, verdict
 from iclbook.errors import UserError
-from iclbook.reference_values import ROUNDING, Yardstick, yardstick
 
 
 def sizes(rule, value, doubt=0.1, records=None, doubts=None):
@@ -25,7 +25,7 @@ def part_of(rule, error=None):
 
 def margin_of(rule, value, tolerance, error=None, records=None, known=None):
     values = {"v": value} | (records or {}) | ({} if error is None else {"se": error})
-    return margin(part_of(rule, None if error is None else "se"), values, Yardstick({"v": tolerance} | (known or {})))
+    return margin(part_of(rule, None if error is None else "se"), values, Tolerances({"v": tolerance} | (known or {})))
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,15 @@ def test_all_runs_that_agree_with_the_reference_have_its_verdict(claim, rule, di
     """Also where the margin is near 1: measured at a run's own value it would be above 1 here and below it there."""
     judged = claim("demo/exact", replace={'"<= 1e-9"': f'"{rule}"'})
     spread = 0.01
-    reference = reference_values.Reference({"gap": 1 + distance * 4 * spread, "b": 1.0}, {"gap": spread, "b": 0.0})
+    reference = references.Reference({"gap": 1 + distance * 4 * spread, "b": 1.0}, {"gap": spread, "b": 0.0})
 
     def word(gap):
         records = records_of(gap=gap, b=1.0)
-        return verdict(judged, records, "paper", yardstick(records, reference)).word
+        return verdict(
+            judged, records, "paper", tolerances_of({key: record.value for key, record in records.items()}, reference)
+        ).word
 
-    tolerance = reference_values.tolerance(reference.records["gap"], spread)
+    tolerance = references.tolerance(reference.records["gap"], spread)
     steps = [reference.records["gap"] + k / 10.001 * tolerance for k in range(-10, 11)]
     assert len({word(gap) for gap in steps}) == 1
     assert (word(steps[10]) == TOO_CLOSE) is (distance <= 1)
@@ -135,7 +137,7 @@ RULES = {
 def test_a_value_within_its_tolerance_of_the_bound_is_too_close_to_call(claim, rule, side, tolerance):
     """On either side of each rule's bound: too close within the tolerance, decided beyond it."""
     exact = claim("demo/exact", replace={'"<= 1e-9"': f'"{rule}"'})
-    known = Yardstick({"gap": tolerance, "floor": 0.0})
+    known = Tolerances({"gap": tolerance, "floor": 0.0})
 
     def word(steps):
         return verdict(exact, records_of(gap=RULES[rule] + steps * side * tolerance, floor=0.3), "paper", known).word
@@ -148,10 +150,10 @@ def test_a_value_within_its_tolerance_of_the_bound_is_too_close_to_call(claim, r
 def test_a_close_part_that_does_not_decide_leaves_the_word(claim):
     odd = claim(replace={"    paper: 0.13": "    fails_as: inconsistent"})
     records = records_of(omega=-0.001)
-    found = verdict(odd, records, "paper", Yardstick({"omega": 0.01}))
+    found = verdict(odd, records, "paper", Tolerances({"omega": 0.01}))
     assert found.parts[0].close
     assert found.word == "inconsistent", "the size fails by far, whatever the sign"
-    assert verdict(claim(), records, "paper", Yardstick({"omega": 0.01})).word == TOO_CLOSE, "partly or not reproduced"
+    assert verdict(claim(), records, "paper", Tolerances({"omega": 0.01})).word == TOO_CLOSE, "partly or not reproduced"
 
 
 def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
@@ -162,21 +164,21 @@ def test_readings_that_are_close_decide_nothing_while_another_holds(claim):
     }
     both = claim(replace=readings)
     known = {"omega": 0.01, "scaled": 0.001}
-    assert verdict(both, records_of(omega=0.149, scaled=0.13), "paper", Yardstick(known)).word == "reproduced"
-    assert verdict(both, records_of(omega=0.149, scaled=0.3), "paper", Yardstick(known)).word == TOO_CLOSE
+    assert verdict(both, records_of(omega=0.149, scaled=0.13), "paper", Tolerances(known)).word == "reproduced"
+    assert verdict(both, records_of(omega=0.149, scaled=0.3), "paper", Tolerances(known)).word == TOO_CLOSE
 
 
 def test_standard_errors_count(claim):
     sampled = claim(replace={"        because: a sign\n": "        because: a sign\n        error: omega/se\n"})
     known = {"omega": 0.0, "omega/se": 0.0}
-    found = [verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", Yardstick(known)) for se in (0.06, 0.07)]
+    found = [verdict(sampled, records_of(omega=0.13, omega__se=se), "paper", Tolerances(known)) for se in (0.06, 0.07)]
     assert [item.word for item in found] == ["reproduced", TOO_CLOSE]
     assert "1.1 times its uncertainty" in found[0].parts[0].margin_text
-    assert verdict(sampled, records_of(omega=0.13), "paper", Yardstick(known)).note == "not recorded: omega/se"
+    assert verdict(sampled, records_of(omega=0.13), "paper", Tolerances(known)).note == "not recorded: omega/se"
     with pytest.raises(UserError, match=r"demo/both, part 'positive'.*'omega/se'.*not a standard error"):
-        verdict(sampled, records_of(omega=0.13, omega__se=-1.0), "paper", Yardstick(known))
+        verdict(sampled, records_of(omega=0.13, omega__se=-1.0), "paper", Tolerances(known))
     with pytest.raises(UserError, match="omega/se"):
-        verdict(sampled, records_of(omega=[0.1, 0.1], omega__se=[0.1, 0.1, 0.1]), "paper", Yardstick(known))
+        verdict(sampled, records_of(omega=[0.1, 0.1], omega__se=[0.1, 0.1, 0.1]), "paper", Tolerances(known))
 
 
 @pytest.mark.parametrize("setting", ["", "    fails_as: inconsistent\n", "    reduced: few seeds\n"])
@@ -197,7 +199,7 @@ def test_too_close_means_that_some_outcome_of_the_close_parts_changes_the_word(c
             verdict(judged, records_of(**(values | dict(zip(close, way, strict=True)))), profile).word
             for way in itertools.product((-0.1, 0.1), repeat=len(close))
         }
-        found = verdict(judged, records_of(**values), profile, Yardstick(dict.fromkeys(values, 0.5))).word
+        found = verdict(judged, records_of(**values), profile, Tolerances(dict.fromkeys(values, 0.5))).word
         assert found == (words.pop() if len(words) == 1 else TOO_CLOSE)
         seen.add(found)
     assert len(seen) > 1
@@ -221,7 +223,7 @@ def test_the_recorder_and_the_scoreboard_judge_by_the_committed_spread(tmp_path,
         return {record.verdict("demo/both").word, scoreboard.boards("paper", root)[0].rows[0][1].word}
 
     assert word() == {"reproduced"}
-    path = reference_values.reference_path("demo", "paper", root)
+    path = references.reference_path("demo", "paper", root)
     path.parent.mkdir(parents=True)
     body = {"records": values, "verdicts": {}, "spread": {"omega": 0.01, "gap": 0.0}}
     path.write_text(json.dumps(body))

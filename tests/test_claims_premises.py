@@ -1,4 +1,4 @@
-"""What claims rest on: the field, the graph, the doubt, the sentences on badges, the picture."""
+"""Premises of claims: the field, the graph, open premises, the sentences on badges, the list on the scoreboard."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.book import scoreboard_page
-from iclbook.book.ties import Ties, doubt_sentence, filled
+from iclbook.book.premises import Premises, filled, premise_sentence
 from iclbook.claims import all_ledgers
 from iclbook.claims.render import verdict_html
 from iclbook.claims.scoreboard import boards
@@ -38,8 +38,8 @@ def book(tmp_path: Path, demo: dict[str, str], other: dict[str, str] | None = No
     return root
 
 
-def ties_of(root: Path) -> Ties:
-    return Ties(boards("paper", root), root)
+def premises_of(root: Path) -> Premises:
+    return Premises(boards("paper", root), root)
 
 
 @pytest.mark.parametrize(
@@ -70,40 +70,40 @@ def test_circles_are_refused_also_across_papers(tmp_path):
 
 def test_doubt_passes_along_and_only_from_what_fails(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/next]"}, {"next": "[demo/last, other/good]"})
-    ties = ties_of(root)
-    assert [ties.doubts(f"demo/{name}") for name in ("bad", "good", "next", "last")] == [
+    premises = premises_of(root)
+    assert [premises.open_premises(f"demo/{name}") for name in ("bad", "good", "next", "last")] == [
         [],
         [],
         ["demo/bad"],
         ["demo/bad"],
     ]
-    assert ties.doubts("other/next") == ["demo/bad"]
-    assert ties.word("demo/last") == "reproduced", "a verdict is that of the claim by itself"
+    assert premises.open_premises("other/next") == ["demo/bad"]
+    assert premises.word("demo/last") == "reproduced", "a verdict is that of the claim by itself"
 
 
 def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_premise_does_not(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/good]"}, {"last": "[demo/bad, demo/bare]"})
-    ties = ties_of(root)
+    premises = premises_of(root)
     bad = '<a href="demo.html#claim-demo-bad" title="says bad">Theorem bad</a>'
-    assert doubt_sentence(ties, "demo/next") == f"Rests on {bad}, which did not reproduce."
-    assert doubt_sentence(ties, "demo/last") == ""
-    assert re.sub("<[^>]*>", "", doubt_sentence(ties, "other/last")) == (
-        "Rests on The demo, Theorem bad, which did not reproduce, and on The demo, Theorem bare, which is not yet tested."
+    assert premise_sentence(premises, "demo/next") == f"Depends on {bad}, which did not reproduce."
+    assert premise_sentence(premises, "demo/last") == ""
+    assert re.sub("<[^>]*>", "", premise_sentence(premises, "other/last")) == (
+        "Depends on The demo, Theorem bad, which did not reproduce, and on The demo, Theorem bare, which is not yet tested."
     )
-    shown = {claim: filled(verdict_html(*ties.rows[claim]), ties, {}) for claim in ties.rows}
-    assert "iclbook-doubt" in shown["demo/next"]
+    shown = {claim: filled(verdict_html(*premises.rows[claim]), premises, {}) for claim in premises.rows}
+    assert "iclbook-open-premise" in shown["demo/next"]
     assert "did not reproduce" in shown["demo/next"].split("</summary>")[1], "no link inside a summary"
-    assert "iclbook-doubt" not in shown["demo/last"]
-    assert "Rests on: <a" in shown["demo/last"]
+    assert "iclbook-open-premise" not in shown["demo/last"]
+    assert "Depends on: <a" in shown["demo/last"]
     assert not any("<!--" in text for text in shown.values())
-    assert "Rests on" not in shown["other/good"]
-    assert "Carries" not in shown["other/good"]
+    assert "Depends on" not in shown["other/good"]
+    assert "Needed by" not in shown["other/good"]
 
 
-def test_the_scoreboard_lists_what_rests_on_what(tmp_path):
+def test_the_scoreboard_lists_premises(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/next, demo/good]"}, {"next": "[demo/last]"})
     page = scoreboard_page.markdown("paper", root)
-    assert "4 such ties join 5 claims" in page
-    assert "of 3 claims something that they rest on" in page
+    assert "4 such dependences join 5 claims" in page
+    assert "of 3 claims something that they depend on" in page
     assert page.count("<li>") == 3
     assert 'href="../notebooks/other.html#claim-other-next"' in page

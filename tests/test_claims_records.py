@@ -6,7 +6,7 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook.claims import Record, Recorder, read_records
-from iclbook.claims.records import PREFIX
+from iclbook.claims.record import PREFIX
 from iclbook.errors import UserError
 
 

@@ -3,9 +3,9 @@ import dataclasses
 import pytest
 from claims_kit import records_of
 
+from iclbook.claims.references import Tolerances
 from iclbook.claims.verdicts import verdict
 from iclbook.errors import UserError
-from iclbook.reference_values import Yardstick
 
 CONTROL = {"        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n"}
 
@@ -111,7 +111,7 @@ def test_a_control_is_judged_at_the_references_value(claim):
     wanted = {old: new.format(control="key:scaled") for old, new in CONTROL.items()}
     records = records_of(omega=0.14, scaled=0.1499999)
     assert verdict(claim(replace=wanted), records, "paper").word == "too close to call"
-    by = Yardstick({"omega": 0.0, "scaled": 1e-6}, {"scaled": 0.1500001})
+    by = Tolerances({"omega": 0.0, "scaled": 1e-6}, {"scaled": 0.1500001})
     assert verdict(claim(replace=wanted), records, "paper", by).word == "reproduced"
 
 
@@ -128,6 +128,6 @@ def test_of_a_conjunction_one_certain_failure_decides(claim):
     """Also where another part is too close to call."""
     both = claim(replace={"    paper: 0.13": "    conjunction: true"})
     assert verdict(both, records_of(omega=0.2), "paper").word == "not reproduced"
-    assert verdict(both, records_of(omega=0.0), "paper", Yardstick({"omega": 0.01})).word == "not reproduced"
-    assert verdict(both, records_of(omega=0.145), "paper", Yardstick({"omega": 0.02})).word == "too close to call"
+    assert verdict(both, records_of(omega=0.0), "paper", Tolerances({"omega": 0.01})).word == "not reproduced"
+    assert verdict(both, records_of(omega=0.145), "paper", Tolerances({"omega": 0.02})).word == "too close to call"
     assert verdict(dataclasses.replace(both, id="demo/q-both"), records_of(omega=0.2), "paper").word == "no"

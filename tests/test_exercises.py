@@ -9,7 +9,7 @@ import jupytext
 import nbformat
 import pytest
 
-from iclbook.book.glance import MARK
+from iclbook.book.chapter_head import MARK
 from iclbook.inputs import chapters
 
 ROOT = Path(__file__).resolve().parents[1]

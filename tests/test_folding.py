@@ -2,8 +2,8 @@
 
 import nbformat
 
-from iclbook.book import glance
-from iclbook.book.glance import MARK, with_folds
+from iclbook.book import chapter_head
+from iclbook.book.chapter_head import MARK, with_folds
 
 OPEN = '<details class="iclbook-fold">'
 
@@ -43,5 +43,5 @@ def test_without_the_mark_nothing_changes():
 
 def test_folded_text_takes_no_time_to_read():
     long = notebook("# Title", "## Errata\n\n- " + "word " * 2200, "## Next")
-    assert glance.minutes(long) == 10
-    assert glance.minutes(with_folds(long)) == 1
+    assert chapter_head.minutes(long) == 10
+    assert chapter_head.minutes(with_folds(long)) == 1

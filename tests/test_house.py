@@ -3,6 +3,7 @@
 import ast
 import re
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ FLOORS = (
         "statistics",
         "threefry",
     },
-    {"claims", "models", "reference_values", "store", "tasks"},
+    {"claims", "models", "store", "tasks"},
     {"drawing", "sliders", "training", "workers"},
     {"papers"},
     {"inputs", "replication"},
@@ -66,6 +67,23 @@ def climbing(library: Path = LIBRARY) -> list[str]:
     ]
 
 
+def circles(library: Path = LIBRARY) -> list[str]:
+    """Import cycles between modules, imports for types and within functions included."""
+    paths = {path.relative_to(library).with_suffix("").parts: path for path in library.rglob("*.py")}
+    modules = {parts[:-1] if parts[-1] == "__init__" else parts: path for parts, path in paths.items()}
+    graph = {}
+    for module, path in modules.items():
+        starts = [
+            [other[:n] for n in range(len(other), -1, -1) if other[:n] in modules] for other in imported(path, library)
+        ]
+        graph[module] = {found[0] for found in starts if found} - {module}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as problem:
+        return [" -> ".join(".".join(module) for module in problem.args[1])]
+    return []
+
+
 def crossing(library: Path = LIBRARY) -> list[str]:
     """Imports of one paper's room from another's; the crossing is about all of them, and may."""
     return [
@@ -86,6 +104,10 @@ def test_every_room_has_a_floor():
 
 def test_no_import_climbs():
     assert not climbing()
+
+
+def test_no_modules_import_each_other():
+    assert not circles()
 
 
 def test_no_paper_imports_another():
@@ -114,6 +136,15 @@ def test_each_kind_of_wrong_import_is_found(tmp_path, where, text, finder):
     (tmp_path / "papers").mkdir(exist_ok=True)
     path.write_text(text)
     assert len(finder(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["from .a import x", "if TYPE_CHECKING:\n    from . import a", "def f():\n    from .c import x"]
+)
+def test_each_kind_of_import_cycle_is_found(tmp_path, text):
+    for name, content in {"a": "from .b import x", "b": text, "c": "from .a import x"}.items():
+        (tmp_path / f"{name}.py").write_text(content)
+    assert len(circles(tmp_path)) == 1
 
 
 # -- recorded numbers -----------------------------------------------------------------------------------------------------

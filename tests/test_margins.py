@@ -6,9 +6,9 @@ import pytest
 from claims_kit import make_root
 
 from iclbook.claims import Record, all_ledgers, judge, load_ledger, verdicts
+from iclbook.claims.references import Reference, read_reference, reference_path, tolerance
 from iclbook.claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE, verdict
 from iclbook.project import PROFILES, at_least
-from iclbook.reference_values import Reference, read_reference, reference_path, tolerance
 
 REPOSITORY = Path(__file__).parents[1]
 LEDGERS = {ledger.paper: ledger for ledger in all_ledgers(REPOSITORY)}

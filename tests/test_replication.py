@@ -7,9 +7,9 @@ from claims_kit import make_root, records_of
 
 from iclbook import draw, random, replication
 from iclbook.claims import load_ledger
+from iclbook.claims.references import Reference, load_reference, reference_path, tolerances_of, write_reference
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE, verdict
 from iclbook.errors import UserError
-from iclbook.reference_values import Reference, load_reference, reference_path, write_reference, yardstick
 
 LEDGER = """\
 paper: demo
@@ -76,7 +76,7 @@ def keep(root, number, slope, word):
 
 def judged_now(root):
     records = records_of(slope=1.0, slope_se=0.1)
-    by = yardstick(records, load_reference("demo", "paper", root))
+    by = tolerances_of({key: record.value for key, record in records.items()}, load_reference("demo", "paper", root))
     return verdict(load_ledger("demo", root).claims[0], records, "paper", by)
 
 

@@ -1,5 +1,6 @@
 """The digest of the source: what can change a study's numbers counts, and nothing else does."""
 
+import ast
 import shutil
 from pathlib import Path
 
@@ -39,8 +40,18 @@ def test_the_digest_of_a_copy_is_the_same(package):
 
 
 def test_every_release_of_python_reads_the_same_code():
-    said = "Module(body=[Expr(value=JoinedStr(values=[FormattedValue(value=Constant(value='a') conversion=-1)]))])"
-    assert sources._module("""f"{'a'}\"""").code == said
+    said = "Module(body=[Expr(value=JoinedStr(values=[FormattedValue(value=Constant(value='a') conversion=-1%s)]))])"
+    assert sources._module("""f"{'a'}\"""").code == said % ""
+    width = " format_spec=JoinedStr(values=[Constant(value='<') FormattedValue(value=Constant(value=1) conversion=-1)])"
+    assert sources._module("""f"{'a':<{1}}\"""").code == said % width
+
+
+def test_a_text_that_python_3_12_adds_does_not_count():
+    tree, other = (ast.parse("""f"{'a':<{1}}\"""") for _ in range(2))
+    other.body[0].value.values[0].format_spec.values.append(ast.Constant(""))
+    for node in (node for each in (tree, other) for node in ast.walk(each)):
+        sources._reduce(node)
+    assert sources._text(tree) == sources._text(other)
 
 
 def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(package):

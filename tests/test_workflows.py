@@ -17,7 +17,7 @@ SCHEMA = json.loads((Path(__file__).parent / "data" / "github-workflow.schema.js
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
 NAMES = sorted(path.name for path in (ROOT / ".github" / "workflows").iterdir())
-CONTEXTS = ("github.", "vars.", "runner.os", "steps.", "hashFiles(")
+CONTEXTS = ("github.", "vars.", "runner.os", "steps.", "hashFiles(", "matrix.", "fromJSON(github.")
 MAIN, REQUEST = "github.ref == 'refs/heads/main'", "github.event_name == 'pull_request'"
 
 

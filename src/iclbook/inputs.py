@@ -10,12 +10,12 @@ import jupytext
 import nbformat
 import yaml
 
+from .claims.references import Reference, load_reference
 from .claims.yaml_lines import read_yaml
 from .draw import outputs
 from .errors import UserError
 from .files import write_whole
 from .project import check_profile, find_root, ledger_paths
-from .reference_values import Reference, load_reference
 from .sources import PACKAGE as LIBRARY
 from .sources import reached, source_digest
 

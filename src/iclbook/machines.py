@@ -29,11 +29,7 @@ SWITCHES = frozenset(TRAINING) | {"MKL_DYNAMIC"} | {name for switches in PROCESS
 
 def emulated() -> tuple[str, ...]:
     """Machines that this one can emulate, as ``processor-threads``: each processor with one thread, and this one with two."""
-    from numpy._core._multiarray_umath import __cpu_features__ as features
-
-    # A process that is itself pinned has these switched off in numpy's table; the processor's flags stay.
-    has_avx512 = features.get("AVX512F") and features.get("AVX512VL")
-    able = [name for name in PROCESSORS if name != "avx512" or has_avx512]
+    able = [name for name in PROCESSORS if name != "avx512" or "avx512vl" in _processor("flags").split()]
     return (*(f"{name}-1" for name in able), "native-2")
 
 
@@ -78,9 +74,13 @@ def usable_cores() -> int:
 
 def this_machine() -> str:
     """This machine in words: processor and cores."""
+    return f"{_processor('model name') or platform.machine()}, {usable_cores()} cores, {platform.system()}"
+
+
+def _processor(field: str) -> str:
+    """A field of Linux's description of the processor; the empty text elsewhere. numpy's own list leaves out what a pinned process may not use."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     except OSError:
-        names = []
-    return f"{names[0] if names else platform.machine()}, {usable_cores()} cores, {platform.system()}"
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(field)), "")

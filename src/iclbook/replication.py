@@ -21,6 +21,7 @@ from scipy.special import ndtr, stdtr
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
+from .claims.references import Reference, agrees, read_reference, reference_path, tolerance
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
 from .drawing import style
@@ -29,7 +30,6 @@ from .files import write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
-from .reference_values import Reference, agrees, read_reference, reference_path, tolerance
 from .sliders.panel import draw, picture_html
 from .store import folder, read_provenance
 
@@ -97,7 +97,7 @@ class Replica:
     second: Reference
 
     def pairs(self) -> list[Pair]:
-        """Every claim whose rules are those that the other draw was judged by, judged twice by one yardstick."""
+        """Every claim whose rules are those that the other draw was judged by, judged twice with the same tolerances."""
         # read without what other draws say: each by its own values
         both = [{k: Record.make(k, value) for k, value in r.records.items()} for r in (self.first, self.second)]
         verdicts = [judge(self.ledger, records, "paper", self.first) for records in both]
@@ -304,7 +304,7 @@ def fold_lines(root: Path) -> dict[str, str]:
         late = pair.late()
         words = "the same verdict" if not pair.differs else f"<em>{pair.second.word}</em>"
         rule = f"; {late[True]} of {late.total()} late rules come out as before" if late else ""
-        told[pair.claim.id] = f'<div class="iclbook-ties">Drawn anew: {words}{rule}</div>'
+        told[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {words}{rule}</div>'
     return told
 
 

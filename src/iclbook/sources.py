@@ -150,6 +150,8 @@ def _reduce(node: ast.AST) -> None:
         node.annotation = None
     elif isinstance(node, ast.FunctionDef):
         node.returns = None
+    elif isinstance(node, ast.JoinedStr):  # Python 3.12.0 to 3.12.3 ends nested ones with an empty text
+        node.values = [value for value in node.values if getattr(value, "value", None) != ""]
     elif isinstance(node, ast.Assert):
         node.msg = None
     elif isinstance(node, ast.Raise) and getattr(getattr(node.exc, "func", None), "id", "") == "UserError":

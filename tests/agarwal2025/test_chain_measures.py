@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from ledgers import holds
 
-from iclbook.papers.agarwal2025 import fair_trial, figure_9, table_1
-from iclbook.papers.agarwal2025.table_1 import Curves
+from iclbook.papers.agarwal2025 import fair_trial, figure_9, figures_6_to_8
+from iclbook.papers.agarwal2025.figures_6_to_8 import Curves
 from iclbook.statistics import share_error
 from iclbook.tasks.sticky_chain import StickyChain
 
@@ -20,9 +20,9 @@ def curves(end: float, seeds=(42, 2024, 1337)) -> Curves:
 
 def test_steps_to_a_level_are_interpolated():
     fast, slow = curves(1.88), curves(1.98)
-    np.testing.assert_allclose(table_1.steps_to(fast, slow["nll"][-1]), [500, 500 / 1.01, 500 / 1.02])
-    np.testing.assert_allclose(table_1.steps_to(slow, np.full(3, 0.0)), 1000)
-    np.testing.assert_allclose(table_1.steps_to(slow, np.full(3, 9.0)), 0)
+    np.testing.assert_allclose(figures_6_to_8.steps_to(fast, slow["nll"][-1]), [500, 500 / 1.01, 500 / 1.02])
+    np.testing.assert_allclose(figures_6_to_8.steps_to(slow, np.full(3, 0.0)), 1000)
+    np.testing.assert_allclose(figures_6_to_8.steps_to(slow, np.full(3, 9.0)), 0)
 
 
 def test_trials_are_decided_by_paired_differences():
@@ -31,11 +31,11 @@ def test_trials_are_decided_by_paired_differences():
 
 
 def test_joined_keeps_the_seeds_apart():
-    both = table_1.joined(curves(1.9, (1, 2)), curves(1.9, (3,)))
+    both = figures_6_to_8.joined(curves(1.9, (1, 2)), curves(1.9, (3,)))
     assert both.seeds == (1, 2, 3)
     assert both["nll"].shape == (11, 3)
     with pytest.raises(AssertionError, match="a seed of two studies"):
-        table_1.joined(both, curves(1.9, (2,)))
+        figures_6_to_8.joined(both, curves(1.9, (2,)))
 
 
 def test_weights_by_hand_are_near_the_floor():
@@ -59,6 +59,6 @@ def test_way_left_and_its_mean():
 def test_printed_p_among_draws_of_five():
     """Alike seeds give small p always, seeds of both signs never; ten seeds are two draws that share none."""
     alike, mixed = -1 + 0.01 * np.arange(10.0), (-1.0) ** np.arange(10) + 0.1 * np.arange(10)
-    assert table_1.p_share(alike, 5).value == 1
-    assert table_1.p_share(mixed, 5).value < 0.05
-    assert table_1.p_share(alike, 5).error == pytest.approx(share_error(2, 2))
+    assert figures_6_to_8.p_share(alike, 5).value == 1
+    assert figures_6_to_8.p_share(mixed, 5).value < 0.05
+    assert figures_6_to_8.p_share(alike, 5).error == pytest.approx(share_error(2, 2))

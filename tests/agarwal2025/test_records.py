@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import chain_runs, closed_forms, figure_9, section_8, table_1, toy_runs
+from iclbook.papers.agarwal2025 import chain_runs, closed_forms, figure_9, figures_6_to_8, section_8, toy_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import random_case
-from iclbook.papers.agarwal2025.table_1 import Curves
+from iclbook.papers.agarwal2025.figures_6_to_8 import Curves
 from iclbook.tasks import Batch
 from iclbook.tasks.sticky_chain import StickyChain
 
@@ -80,7 +80,7 @@ def test_spread_of_steps_has_n_minus_one():
     for curve in (em, sgd):
         curve.values["nll"] = curve["nll"] + 1e-9 * np.arange(3)
         curve.values |= {"entropy": curve["nll"], "accuracy": curve["nll"]}
-    found = table_1.table(em, sgd)
+    found = figures_6_to_8.table(em, sgd)
     assert found["steps"] == pytest.approx(1750 / 3, rel=1e-6)
     assert found["steps_sd"] == pytest.approx(
         np.sqrt(((np.array([250, 500, 1000]) - 1750 / 3) ** 2).sum() / 2), rel=1e-6

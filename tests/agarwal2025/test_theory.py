@@ -6,7 +6,7 @@ import torch
 from ledgers import holds
 
 from iclbook.models.single_head import SingleHead
-from iclbook.papers.agarwal2025 import closed_forms, closed_forms_checked, figures_1_5, sentences, toy_runs
+from iclbook.papers.agarwal2025 import closed_forms, closed_forms_checked, figures_1_to_5, sentences, toy_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import Case, random_case, relative
 
 # -- gradients ------------------------------------------------------------------------------------------------------------
@@ -166,13 +166,13 @@ def test_alignment_is_ranked_against_random_directions():
 
     line = torch.zeros(200, 2, 3).double()
     line[:, :, 0] = torch.tensor([1.0, 0.5])
-    together, mixed = figures_1_5.ranks(moving(line), 400)
+    together, mixed = figures_1_to_5.ranks(moving(line), 400)
     assert together.min() == 1
-    assert figures_1_5.first_shares(figures_1_5.displacements(moving(line))) == pytest.approx(np.ones(200))
+    assert figures_1_to_5.first_shares(figures_1_to_5.displacements(moving(line))) == pytest.approx(np.ones(200))
     angles = torch.from_numpy(rng.uniform(0, 2 * np.pi, 200))
     turned = torch.zeros(200, 2, 3).double()
     turned[:, :, 0] = torch.stack([angles.cos(), angles.sin()], -1)  # one line each, another one for each run
-    together, mixed = figures_1_5.ranks(moving(turned), 400)
+    together, mixed = figures_1_to_5.ranks(moving(turned), 400)
     assert together.min() == 1
     assert abs(mixed.mean() - 0.5) < 0.07
 
@@ -182,6 +182,6 @@ def test_chosen_setting_starts_near_uniform():
     shape = (len(toy_runs.SCALES), len(toy_runs.RATES))
     found = {"start": np.full(shape, 5.0), "both": np.zeros(shape)}
     found["both"][1, 2], found["both"][-1, -1] = 0.2, 0.9
-    assert figures_1_5.chosen_setting(found) == (toy_runs.SCALES[-1], toy_runs.RATES[-1])
+    assert figures_1_to_5.chosen_setting(found) == (toy_runs.SCALES[-1], toy_runs.RATES[-1])
     found["start"][-1] = 0.8 * toy_runs.TASK.T
-    assert figures_1_5.chosen_setting(found) == (toy_runs.SCALES[1], toy_runs.RATES[2])
+    assert figures_1_to_5.chosen_setting(found) == (toy_runs.SCALES[1], toy_runs.RATES[2])

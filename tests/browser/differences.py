@@ -6,7 +6,7 @@ import torch
 from iclbook.models.attention import attend
 from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.he2025 import loss, predictors
-from iclbook.papers.wang2025.figures_8_9 import over_points
+from iclbook.papers.wang2025.figures_8_and_9 import over_points
 from iclbook.papers.wang2025.sliders import repeated
 
 from . import harness, models_page

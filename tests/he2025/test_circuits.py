@@ -7,7 +7,7 @@ from he2025.circuits_kit import synthetic
 from iclbook.models import Attention
 from iclbook.papers.he2025 import loss, predictors, true_loss
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settled
-from iclbook.papers.he2025.figure_3 import UNUSED, USED, read_multi_heads
+from iclbook.papers.he2025.figures_3_2_to_3_5 import UNUSED, USED, read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression, MultiTaskRegression
 from iclbook.training import History, Run

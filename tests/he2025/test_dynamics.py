@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from iclbook.models import attend
-from iclbook.papers.he2025 import circuits, dynamics, figure_4, loss, predictors, theorem_1
+from iclbook.papers.he2025 import circuits, dynamics, figures_4_1_and_4_2, loss, predictors, theorem_1
 
 SETTING = {"d": 5, "L": 40, "noise_var": 0.1}
 
@@ -82,7 +82,7 @@ def test_linear_attention_from_softmax_heads():
     linear = attention(kq, ov, tokens, query, "linear")
 
     def build(z, gamma):
-        return attention(*figure_4.softmax_heads_of_linear(kq, ov, gamma), z, query, "softmax")
+        return attention(*figures_4_1_and_4_2.softmax_heads_of_linear(kq, ov, gamma), z, query, "softmax")
 
     mean = tokens.mean(axis=1)
     defect = np.sum((mean @ ov.T) * np.einsum("nd,hde,ne->nh", mean, kq, query), axis=-1)

@@ -10,16 +10,16 @@ from scipy.special import softmax
 
 from iclbook.papers.he2025 import (
     circuits,
-    figure_2_1,
-    figure_2_4,
     figure_2_7,
-    figure_3,
     figure_3_1,
-    figure_4,
+    figures_2_4_and_2_5,
+    figures_3_2_to_3_5,
+    figures_4_1_and_4_2,
     learning_rates,
     loss,
     predictors,
     theorem_1,
+    trained_circuits,
 )
 from iclbook.papers.he2025.circuits import read_heads, with_both_signs
 from iclbook.statistics import jackknife
@@ -58,8 +58,8 @@ def test_errors_over_runs_prompts_and_medians():
 
 def test_ineffective_entries_change_nothing_and_the_others_do():
     rng = torch.Generator().manual_seed(1)
-    example = figure_2_1.example(3, 8, rng, prompts=16)
-    found = figure_2_1.effective_entries(example, rng)
+    example = trained_circuits.example(3, 8, rng, prompts=16)
+    found = trained_circuits.effective_entries(example, rng)
     assert found["fig1/ineffective_change"] == 0.0
     assert found["fig1/effective_change"] > 0.01
 
@@ -71,7 +71,7 @@ def test_a_pattern_counts_from_when_it_is_kept():
     h = pairs([0.1, 0.2])
     broad = (np.broadcast_to(v[-1], (5, *v.shape[1:])) for v in (h.omega, h.mu))
     h = circuits.Heads(np.array([0, 10, 20, 30, 100]), *broad, deviation, np.zeros_like(deviation))
-    assert figure_2_1.pattern_share(h).tolist() == [0.3, 1.0]
+    assert trained_circuits.pattern_share(h).tolist() == [0.3, 1.0]
 
 
 def test_runs_of_one_sign_are_left_out_of_pairs():
@@ -104,28 +104,28 @@ def test_the_flow_of_a_pair_follows_its_closed_form():
 def test_predictions_by_blocks_are_those_of_all_prompts_at_once(activation):
     rng = np.random.default_rng(0)
     kq, ov = rng.normal(size=(2, 3, 6, 6)) / 3, rng.normal(size=(2, 3, 1, 6))  # two runs of three heads
-    prompts = predictors.sample_prompts(2 * figure_2_4.BLOCK + 3, 5, 8, 0.1, seed=1)
+    prompts = predictors.sample_prompts(2 * figures_2_4_and_2_5.BLOCK + 3, 5, 8, 0.1, seed=1)
     tokens = np.concatenate([prompts.x, prompts.y[..., None]], -1)
     scores = np.einsum("bld,rhde,be->rbhl", tokens, kq[..., :5], prompts.x_q)
     weights = softmax(scores, -1) if activation == "softmax" else (1 + scores) ** 2
     weights = weights / weights.sum(-1, keepdims=True)
     expected = np.einsum("rbhl,rhd,bld->rb", weights, ov[:, :, 0], tokens)
-    found = figure_2_4.attended(kq, ov, prompts, activation)
+    found = figures_2_4_and_2_5.attended(kq, ov, prompts, activation)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_prediction_is_explained_by_a_multiple_of_itself():
     gd, other = np.random.default_rng(0).normal(size=(2, 64))
-    assert figure_2_4.unexplained(3 * gd, gd) == pytest.approx(0.0, abs=1e-12)
+    assert figures_2_4_and_2_5.unexplained(3 * gd, gd) == pytest.approx(0.0, abs=1e-12)
     other -= gd * (gd @ other) / (gd @ gd)
-    assert figure_2_4.unexplained(other, gd) == pytest.approx(1.0)
-    assert figure_2_4.unlike_pair(gd, 0.9 * gd) == pytest.approx(0.01)
+    assert figures_2_4_and_2_5.unexplained(other, gd) == pytest.approx(1.0)
+    assert figures_2_4_and_2_5.unlike_pair(gd, 0.9 * gd) == pytest.approx(0.01)
 
 
 def test_a_curve_knows_seeds_and_prompts_apart():
     group = {"lengths": np.array([40]), "error": np.array([[1.0, 3.0]]), "error_se": np.array([[0.1, 0.3]])}
     results = stored(h2=group, h8=group | {"error": np.array([[4.0]]), "error_se": np.array([[0.5]])})
-    two, eight = (figure_2_4.read_curve(results, name) for name in ("h2", "h8"))
+    two, eight = (figures_2_4_and_2_5.read_curve(results, name) for name in ("h2", "h8"))
     assert (two.at(40).value, two.at(40).error) == (2.0, pytest.approx(np.hypot(1.0, 0.2)))
     assert eight.seeds == pytest.approx(4.0 * np.sqrt(2) / 2), "a single run varies as two heads' do"
 
@@ -136,8 +136,8 @@ def test_a_small_pair_is_a_debiased_step_at_the_slope_of_its_activation():
     group = synthetic([[[gamma, -gamma]]], [[[1 / gamma, -1 / gamma]]])
     step = predictors.debiased_gd(1.0, prompts.x, prompts.y, prompts.x_q)
     results = stored(h2=group, square=group, tanh=group)
-    for name, slope in figure_4.SLOPES.items():
-        found = figure_4.compare(results, prompts, 2 * slope)[name]
+    for name, slope in figures_4_1_and_4_2.SLOPES.items():
+        found = figures_4_1_and_4_2.compare(results, prompts, 2 * slope)[name]
         assert abs(found["excess"][0]) < 1e-2 * np.mean((2 * slope * step - prompts.y_q) ** 2)
         assert found["debiased"][0] < 1e-4 < found["vanilla"][0]
 
@@ -145,9 +145,9 @@ def test_a_small_pair_is_a_debiased_step_at_the_slope_of_its_activation():
 def test_linear_attention_in_closed_form_and_frozen():
     task, lengths = LinearRegression(), np.array([40, 80])
     exact = predictors.vanilla_gd_error(0.9 * lengths / L, D, lengths, S2)
-    np.testing.assert_allclose(figure_4.linear_closed(still([[0.9]], [[1.0]]), lengths, task), exact)
+    np.testing.assert_allclose(figures_4_1_and_4_2.linear_closed(still([[0.9]], [[1.0]]), lengths, task), exact)
     results = stored(linear={k: v.astype(np.float32) for k, v in synthetic([[[0.9]]], [[[1.0]]]).items()})
-    found = figure_4.frozen_linear(results, lengths, task, torch.Generator().manual_seed(0))
+    found = figures_4_1_and_4_2.frozen_linear(results, lengths, task, torch.Generator().manual_seed(0))
     assert np.all(np.abs(found.mean - exact) < 5 * found.prompts)
 
 
@@ -159,7 +159,7 @@ def test_the_distance_of_courses_is_to_the_nearer_polynomial():
     softmax = course(0.0, 0.0)
     by_name = {"affine": course(4.0), "square": course(2.0, 2.0, 2.0), "tanh": course(1.0, 1.0, 1.5)}
     tanh = np.log(np.mean(np.exp([1.0, 1.0, 1.5])))
-    found = figure_4.nearer(by_name | {"softmax": softmax})
+    found = figures_4_1_and_4_2.nearer(by_name | {"softmax": softmax})
     assert found.value == pytest.approx(tanh / 2)
     left = [np.mean(np.exp(kept)) for kept in ([1.0, 1.5], [1.0, 1.5], [1.0, 1.0])]
     expected = np.sqrt(2 * np.var(np.log(left) / 2))  # only tanh's runs differ, and runs are not paired
@@ -183,18 +183,18 @@ def test_the_manifold_is_where_minimisation_ends():
 # -- Figures 3 --------------------------------------------------------------------------------------------------------
 
 
-def multi_heads(omega, mu) -> figure_3.MultiHeads:
+def multi_heads(omega, mu) -> figures_3_2_to_3_5.MultiHeads:
     """Two-task heads with these omega by feature group ``(R, H, 3)`` and mu ``(R, H, 2)``."""
     omega, mu = np.repeat(np.asarray(omega, dtype=float), 2, -1), np.asarray(mu, dtype=float)
     kq = np.pad(omega, ((0, 0), (0, 0), (0, 2)))[..., None] * np.eye(8)
     group = {"steps": np.arange(1), "kq": kq[None], "ov": (mu[..., None] * np.eye(2, 8, 6))[None]}
-    return figure_3.read_multi_heads(group, 1.0)
+    return figures_3_2_to_3_5.read_multi_heads(group, 1.0)
 
 
 @pytest.mark.parametrize(("smaller", "serves"), [(0.15, 1), (0.1, 0), (0.05, 0)])
 def test_a_head_serves_a_task_above_a_tenth_of_the_largest_mu(smaller, serves):
     mu = [[[10.0, 0.0], [0.0, 4.0], [5.0, -10 * smaller]]]
-    assert figure_3.opposite_heads(multi_heads(np.ones((1, 3, 3)), mu)).tolist() == [serves]
+    assert figures_3_2_to_3_5.opposite_heads(multi_heads(np.ones((1, 3, 3)), mu)).tolist() == [serves]
 
 
 def test_four_heads_of_two_tasks_and_their_sums():
@@ -202,7 +202,7 @@ def test_four_heads_of_two_tasks_and_their_sums():
     omega = np.array([[[0.5, 0.5, 0], [-0.5, -0.5, 0], [0, 0.5, 0.5], [0, -0.5, -0.5]]] * 2)
     mu = np.array([[[1.0, 0], [-1, 0], [0, 1], [0, -1]]] * 2)
     mu[1, 0, 1], omega[1, 0, 2] = 0.5, 0.2
-    found = figure_3.four_heads(multi_heads(omega, mu))
+    found = figures_3_2_to_3_5.four_heads(multi_heads(omega, mu))
     np.testing.assert_allclose(found["sum_off"].value, [0.0, 0.2, 0.0, 0.25])
     assert found["heads_per_cell"].tolist() == [1] * 8
     np.testing.assert_allclose(found["mu_omega"].value, [1.0, 1.0, 1.0, 1.175])
@@ -224,13 +224,13 @@ def test_a_pair_has_formed_where_both_matrices_have_the_form_and_signs_differ():
     off = np.array([[0.01, 0.09], [0.01, 0.2], [0.01, 0.02], [0.05, 0.05]])
     omega = np.array([[1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-2.0, 1.0]])
     h = SimpleNamespace(settled=lambda of: of, kq_deviation=off, ov_deviation=0 * off, omega=omega)
-    assert figure_4.formed(h) == 2
-    assert figure_4.formed(SimpleNamespace(**vars(h) | {"kq_deviation": 0 * off, "ov_deviation": off})) == 2
+    assert figures_4_1_and_4_2.formed(h) == 2
+    assert figures_4_1_and_4_2.formed(SimpleNamespace(**vars(h) | {"kq_deviation": 0 * off, "ov_deviation": off})) == 2
 
 
 def test_the_table_of_settled_heads_names_its_rows():
     h = SimpleNamespace(settled=lambda of: of, omega=np.array([[0.5, -0.25]]), mu=np.array([[3.0, -2.0]]))
-    assert figure_2_1.settled_table(h).rows == [
+    assert trained_circuits.settled_table(h).rows == [
         {"": "ω", "1": "0.50", "2": "-0.25"},
         {"": "μ", "1": "3.00", "2": "-2.00"},
     ]

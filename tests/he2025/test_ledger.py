@@ -10,7 +10,7 @@ from he2025.circuits_kit import on_manifold, settled_group
 from ledgers import GREEN, RED, failing, judge, ledger
 from scipy.optimize import minimize, minimize_scalar
 
-from iclbook.papers.he2025 import figure_2_1, loss, predictors, theorem_1
+from iclbook.papers.he2025 import loss, predictors, theorem_1, trained_circuits
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides
 
 D, L, S2 = 5, 40, 0.1
@@ -52,18 +52,20 @@ def test_sign_of_a_head_in_the_circuits(which):
     def pairs(source: dict) -> dict[str, Heads]:
         return two_readings({r: settled_group(*source[2], scale) for r, scale in SCALES.items()}, SCALES)
 
-    assert_green("fig2.2", figure_2_1.two_heads(pairs(good)))
+    assert_green("fig2.2", trained_circuits.two_heads(pairs(good)))
     right, wrong = ({h: read_heads(settled_group(*all_h[h])) for h in (2, 3, 4)} for all_h in (good, flipped))
     sides = {h: read_sides(settled_group(*good[h])) for h in (2, 3, 4)}
-    assert_green("kf1", figure_2_1.finding_1(dict.fromkeys(SCALES, (right, sides))))
-    assert_green("kf2", figure_2_1.finding_2(dict.fromkeys(SCALES, right)))
+    assert_green("kf1", trained_circuits.finding_1(dict.fromkeys(SCALES, (right, sides))))
+    assert_green("kf2", trained_circuits.finding_2(dict.fromkeys(SCALES, right)))
     parts = ("omega_product",) if which == "both" else ("omega_mu",)
-    assert_red("fig2.2", figure_2_1.two_heads(pairs(flipped)), *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts))
+    assert_red(
+        "fig2.2", trained_circuits.two_heads(pairs(flipped)), *(f"fig2.2/{r}/{p}" for r in SCALES for p in parts)
+    )
     if which != "both":
-        found = figure_2_1.finding_1(dict.fromkeys(SCALES, (wrong, sides)))
+        found = trained_circuits.finding_1(dict.fromkeys(SCALES, (wrong, sides)))
         assert_red("kf1", found, "kf1/text/sign_share", "kf1/code/sign_share")
     if which != "omega":
-        found = figure_2_1.finding_2(dict.fromkeys(SCALES, wrong))
+        found = trained_circuits.finding_2(dict.fromkeys(SCALES, wrong))
         assert_red("kf2", found, "kf2/text/zero_sum", "kf2/code/zero_sum")
 
 
@@ -135,7 +137,7 @@ def test_missing_zero_sum_term_and_the_single_head():
 
 def scale_records(groups: dict[str, dict], scales: dict[str, float]) -> dict:
     """The cell of 0.13 and 3.5."""
-    return figure_2_1.scales(two_readings(groups, scales))
+    return trained_circuits.scales(two_readings(groups, scales))
 
 
 def scale_parts(values: dict) -> dict[str, bool]:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.claims import load_ledger
-from iclbook.claims.records import Record
+from iclbook.claims import Record, load_ledger
 from iclbook.claims.verdicts import verdict
 from iclbook.errors import UserError
 from iclbook.papers.nagy2026 import pretrained

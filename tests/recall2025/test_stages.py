@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025 import figures_1_4, simplifications, stages
+from iclbook.papers.recall2025 import figures_1_and_4, simplifications, stages
 from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow
@@ -37,7 +37,7 @@ def test_sgd_with_a_small_rate_follows_the_flow():
     betas, rate = (0.3, 0.1, 0.03), 0.5
     times = stages.follow(pop, betas)[1]
     steps = int(1.2 * times[0] / rate)
-    run = figures_1_4.sgd(pop, betas, rate, 0.0, steps, 20_000, 2, every=1)
+    run = figures_1_and_4.sgd(pop, betas, rate, 0.0, steps, 20_000, 2, every=1)
     first = stages.first_passage(run.steps * rate, pop.advantage(run.states), stages.ACTIVE)[:, 0]
     np.testing.assert_allclose(first, times[0], rtol=0.03)
 
@@ -49,9 +49,9 @@ def test_a_beta_that_rises_at_its_own_fall_of_the_loss_is_told_from_one_that_doe
     w, beta = pop.split(states)
     for head, step in enumerate((10, 20, 40)):
         beta[steps >= step, :, head], w[:, :, head, head] = 9.0, 20.0
-    assert figures_1_4.together_share(pop, figures_1_4.Training(steps, steps, states[:, :1])).value == 1
+    assert figures_1_and_4.together_share(pop, figures_1_and_4.Training(steps, steps, states[:, :1])).value == 1
     beta[:, 1, 1] = np.where(steps < 20, 0.0, np.where(steps < 38, 5.0, 12.0))
-    assert figures_1_4.together_share(pop, figures_1_4.Training(steps, steps, states[:, 1:])).value == 0
+    assert figures_1_and_4.together_share(pop, figures_1_and_4.Training(steps, steps, states[:, 1:])).value == 0
 
 
 def test_counts_of_a_batch_stand_for_its_sequences():
@@ -70,9 +70,9 @@ def test_counts_of_a_batch_stand_for_its_sequences():
 
 def test_trainings_from_several_starts_meet_the_same_batches():
     pop, starts = stages.experiment(), ((0.3, 0.1, 0.03), (0.03, 0.1, 0.3))
-    both = figures_1_4.sgd(pop, starts, 0.1, 0.9, 30, 8, 2)
+    both = figures_1_and_4.sgd(pop, starts, 0.1, 0.9, 30, 8, 2)
     for i, start in enumerate(starts):
-        alone = figures_1_4.sgd(pop, start, 0.1, 0.9, 30, 8, 2)
+        alone = figures_1_and_4.sgd(pop, start, 0.1, 0.9, 30, 8, 2)
         np.testing.assert_allclose(both.states[:, i], alone.states, rtol=1e-10, atol=1e-15)
         np.testing.assert_allclose(both.loss[:, i], alone.loss, rtol=1e-12)
     share = np.random.default_rng(1).random((7, 24))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from ledgers import GREEN, failing, judge
 
-from iclbook.papers.wang2025 import bounds, erasure, figures_3_5, figures_8_9, figures_10_11, sliders
+from iclbook.papers.wang2025 import bounds, erasure, figures_3_to_5, figures_8_and_9, figures_10_and_11, sliders
 from iclbook.papers.wang2025.contexts import best_records, stopped, stopped_parameters
 from iclbook.papers.wang2025.studies import SIZES, synthetic_studies
 from iclbook.statistics import share_error
@@ -70,8 +70,8 @@ def test_figure_3_is_green_when_it_should_be_and_red_otherwise():
     L = SIZES["paper"].L
 
     def judged(get):
-        sweep = figures_3_5.swept(get, L, figures_3_5.ONE_BLOCK)
-        return judge("wang2025/fig3", figures_3_5.figure_3(get, L, sweep))
+        sweep = figures_3_to_5.swept(get, L, figures_3_to_5.ONE_BLOCK)
+        return judge("wang2025/fig3", figures_3_to_5.figure_3(get, L, sweep))
 
     assert judged(fake(dict(zip(L, (1.52, 1.2, 1.06), strict=True)))).word in GREEN
     result = judged(fake(dict(zip(L, (1.52, 1.4, 1.3), strict=True)), 0.4))
@@ -88,12 +88,12 @@ def test_a_newton_step_points_along_the_inverse_second_moment():
     hessian = np.stack([np.cov(one, bias=True) for one in embed])
     newton = np.linalg.inv(hessian) + 3 * np.eye(5)
     held = SimpleNamespace(matrices={"embed": embed}, ED=newton)
-    values = figures_10_11.inverse_values(held)
+    values = figures_10_and_11.inverse_values(held)
     np.testing.assert_allclose(values["q-ed-inverse/cosine"], 1)
     assert max(values["q-ed-inverse/other"]) < 0.9
     assert judge("wang2025/q-ed-inverse", values).word == "yes"
     held.ED = np.linalg.inv(np.roll(hessian, -1, axis=0))  # the next draw's
-    assert judge("wang2025/q-ed-inverse", figures_10_11.inverse_values(held)).word == "no"
+    assert judge("wang2025/q-ed-inverse", figures_10_and_11.inverse_values(held)).word == "no"
 
 
 def test_errors_over_draws_and_contexts():
@@ -127,12 +127,12 @@ def test_coordinates_undo_any_choice_of_basis():
     d = np.linalg.pinv(e) @ step
     for e_, d_ in ((e, d), (g @ e, d @ g.swapaxes(1, 2))):
         one = SimpleNamespace(ED=e_ @ d_, E=e_, D=d_)
-        gauge, definite = figures_10_11.good_gauge(one)
+        gauge, definite = figures_10_and_11.good_gauge(one)
         turned = gauge @ one.ED @ gauge
         assert definite.all()
         np.testing.assert_allclose((turned + turned.swapaxes(1, 2)) / 2, np.eye(3)[None], atol=1e-9)
-        assert figures_10_11.anisotropy(turned)[0] == pytest.approx(np.sqrt(0.125 / 3.125))
-    assert not figures_10_11.good_gauge(SimpleNamespace(ED=np.diag([1.0, 1.0, -1.0])[None]))[1].any()
+        assert figures_10_and_11.anisotropy(turned)[0] == pytest.approx(np.sqrt(0.125 / 3.125))
+    assert not figures_10_and_11.good_gauge(SimpleNamespace(ED=np.diag([1.0, 1.0, -1.0])[None]))[1].any()
 
 
 def test_free_map_is_the_models_descent():
@@ -144,7 +144,7 @@ def test_free_map_is_the_models_descent():
     model = FunctionalGD(20, 5, 3, "rbf", gamma=8.0, rate=5.0).double()
     with torch.no_grad():
         model.embed.copy_(task.embedding)
-    points = figures_8_9.grid()
+    points = figures_8_and_9.grid()
     context = tokens[..., None].expand(-1, -1, len(points))
     with torch.no_grad():
         expected = torch.softmax(model(context, points.T), dim=0)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from iclbook.papers import wang2025
-from iclbook.papers.wang2025 import figures_8_9
+from iclbook.papers.wang2025 import figures_8_and_9
 
 SMALL = wang2025.studies("smoke")
 
@@ -29,7 +29,7 @@ def test_double_precision_keeps_a_trained_tf_from_its_rounding():
 
 
 def test_the_middle_of_the_grid_is_on_the_border_exactly():
-    points = figures_8_9.grid()
-    assert points.shape == (figures_8_9.GRID**2, 2)
-    assert (points == 0).sum(0).tolist() == [figures_8_9.GRID] * 2
+    points = figures_8_and_9.grid()
+    assert points.shape == (figures_8_and_9.GRID**2, 2)
+    assert (points == 0).sum(0).tolist() == [figures_8_and_9.GRID] * 2
     assert torch.equal(points.unique(), -points.unique().flip(0))

@@ -2,7 +2,7 @@
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
 the verdicts, which may stand between, into the figure. A slider's caption is its description; a model is a figure with a caption already, and gets the number.
-What folds out was kept while the notebook ran (``drawing/shown.py``). On other pages ``<!-- model NAME of CHAPTER -->`` becomes the figure that the executed chapter
+What folds out was kept while the notebook ran (``drawing/figure_output.py``). On other pages ``<!-- model NAME of CHAPTER -->`` becomes the figure that the executed chapter
 shows, ``<!-- picture WORDS of CHAPTER -->`` the picture (the one for phones) whose description begins with these words.
 
 MyST-NB writes the frames of sliders into the page and calls the widget manager at once; here both stay files beside it (``book/assets/lazy.js`` fetches them when a

@@ -17,7 +17,7 @@ from ..files import write_whole
 from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
 from ..project import find_root
-from .glance import authors, entries, fields_of
+from .chapter_head import authors, entries, fields_of
 
 
 def prepare(root: Path) -> Path:

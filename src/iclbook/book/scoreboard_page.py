@@ -17,7 +17,7 @@ from ..claims import render
 from ..claims.scoreboard import Board, boards
 from ..errors import UserError
 from ..inputs import chapters
-from .ties import Ties, paper_of
+from .premises import Premises, paper_of
 
 #: The chapters, from the scoreboard.
 CHAPTERS = "../notebooks/"
@@ -42,7 +42,7 @@ def markdown(profile: str, root: Path) -> str:
         lines += [f"## {render.plain_markdown(board.ledger.title)}", ""]
         lines += [f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {summary}", ""]
         lines += ["````{container} iclbook-scroll iclbook-list", *_table(board), "````", ""]
-    return "\n".join([*lines, *_premises(Ties(found, root))])
+    return "\n".join([*lines, *_premises(Premises(found, root))])
 
 
 def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
@@ -104,21 +104,21 @@ def _table(board: Board) -> list[str]:
     return lines
 
 
-def _premises(ties: Ties) -> list[str]:
+def _premises(premises: Premises) -> list[str]:
     """The claims that stand on claims, folded; nothing where no claim names a premise."""
-    if not ties.rests:
+    if not premises.requires:
         return []
     items = ""
-    for claim, named in ties.rests.items():
-        links = ", ".join(ties.link(premise, paper_of(claim), CHAPTERS) for premise in named)
-        items += f"<li>{ties.link(claim, '', CHAPTERS)} rests on {links}</li>"
-    doubted = sum(bool(ties.doubts(claim)) for claim in ties.rests)
+    for claim, named in premises.requires.items():
+        links = ", ".join(premises.link(premise, paper_of(claim), CHAPTERS) for premise in named)
+        items += f"<li>{premises.link(claim, '', CHAPTERS)} depends on {links}</li>"
+    doubted = sum(bool(premises.open_premises(claim)) for claim in premises.requires)
     sentences = (
-        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {sum(map(len, ties.rests.values()))} such ties join "
-        f"{len({*ties.rests, *ties.carries})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they rest on "
+        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {sum(map(len, premises.requires.values()))} such dependences join "
+        f"{len({*premises.requires, *premises.required_by})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they depend on "
         "does not hold or is undecided, and their badges say so."
     )
-    folded = f"<summary>What rests on what</summary><p>{sentences}</p><ul>{items}</ul>"
+    folded = f"<summary>Premises of the claims</summary><p>{sentences}</p><ul>{items}</ul>"
     return ["## Claims that stand on claims", "", f'<details class="iclbook-premises-list">{folded}</details>', ""]
 
 

@@ -21,7 +21,7 @@ from ..inputs import executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..project import check_profile
 from ..workers import die_with
-from . import addresses, figures, glance, scoreboard_page, status_page, ties
+from . import addresses, chapter_head, figures, premises, scoreboard_page, status_page
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -98,6 +98,6 @@ def executed_text(docname: str, source: str, profile: str, root: Path) -> str:
 
 def _shown(name: str, profile: str, root: Path) -> str:
     notebook = nbformat.read(executed_path(name, profile, root), as_version=4)
-    notebook = glance.with_folds(notebook)
-    notebook = glance.with_glance(ties.with_ties(notebook, profile, root), name, profile, root)
-    return nbformat.writes(glance.with_hero(notebook))
+    notebook = chapter_head.with_folds(notebook)
+    notebook = chapter_head.with_summary(premises.with_premises(notebook, profile, root), name, profile, root)
+    return nbformat.writes(chapter_head.with_hero(notebook))

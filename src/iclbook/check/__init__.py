@@ -13,13 +13,7 @@ import numpy as np
 
 from .. import draw, replication
 from ..claims import Ledger, Record, all_ledgers, judge, read_records
-from ..errors import UserError
-from ..files import write_whole
-from ..inputs import chosen, executed_path
-from ..machines import environment, this_machine, versions
-from ..numbers import number
-from ..project import check_profile, find_root
-from ..reference_values import (
+from ..claims.references import (
     MACHINES,
     Reference,
     Spread,
@@ -30,6 +24,12 @@ from ..reference_values import (
     spread_of,
     write_reference,
 )
+from ..errors import UserError
+from ..files import write_whole
+from ..inputs import chosen, executed_path
+from ..machines import environment, this_machine, versions
+from ..numbers import number
+from ..project import check_profile, find_root
 from .figures import Digest, moved, read_figures, spread_of_figure
 
 
@@ -233,7 +233,7 @@ Run = tuple[Mapping[str, Value], Mapping[str, Digest]]
 def _on_other_machines(
     names: Sequence[str], profile: str, root: Path, jobs: int | None
 ) -> dict[str, list[Run | UserError]]:
-    """Runs of chapters on each of :data:`~iclbook.reference_values.MACHINES`, or why one stopped."""
+    """Runs of chapters on each of :data:`~iclbook.claims.references.MACHINES`, or why one stopped."""
     runs: dict[str, list[Run | UserError]] = {name: [] for name in names}
     for machine in MACHINES:
         with _elsewhere(root) as copy:

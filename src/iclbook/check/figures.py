@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..claims.references import DIGITS, SPREADS, spread_of
 from ..files import reading
 from ..numbers import number
 from ..project import FIGURE, MODEL, SLIDERS
-from ..reference_values import DIGITS, SPREADS, spread_of
 
 #: Series -> [how many numbers, their weighted sum, the sum of the weighted sizes] and, in a reference, the spread of the weighted sum.
 Digest = Mapping[str, list[float]]

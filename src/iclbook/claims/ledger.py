@@ -110,7 +110,7 @@ class Claim:
     Attributes:
         conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
         inventory: other items of the papers' inventory that it covers.
-        requires: ids of the claims, of any paper, that it rests on (:mod:`iclbook.book.ties`).
+        requires: its premises, ids of claims of any paper (:mod:`iclbook.book.premises`).
     """
 
     __pydantic_config__ = _STRICT

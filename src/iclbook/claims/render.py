@@ -33,7 +33,7 @@ LOOKS = {
     v.OPEN: ("\u2026", "untested", "undecided"),
 }
 
-#: Where the pages tell what a claim rests on: a chapter that runs does not know what came out in the others (:mod:`iclbook.book.ties`).
+#: Place for a claim's premises, which pages fill (:mod:`iclbook.book.premises`): a chapter that runs does not know the verdicts of the others.
 PLACE = "<!--{} {}-->"
 
 #: A claim with more parts than this says how many hold.
@@ -63,12 +63,12 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     )
     remarks = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
     sentences = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, remarks)])
-    note = f'<div class="iclbook-note">{sentences}{PLACE.format("doubt", claim.id)}</div>'
+    note = f'<div class="iclbook-note">{sentences}{PLACE.format("open", claim.id)}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     parts = f'<ul class="iclbook-parts">{items}</ul>' if items else ""
     return (
         f'<details class="iclbook-verdict"{place}><summary>{line}</summary>'
-        f"{note}{parts}{PLACE.format('ties', claim.id)}</details>"
+        f"{note}{parts}{PLACE.format('premises', claim.id)}</details>"
     )
 
 

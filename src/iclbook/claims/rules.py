@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ..numbers import number
-from ..reference_values import ROUNDING, Value
+from .references import ROUNDING, Value
 
 GRAMMAR = (
     'Write one of "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ..draw import outputs
 from ..project import check_profile, find_root
-from ..reference_values import load_reference, reference_path
 from . import render
 from .ledger import Claim, Ledger, all_ledgers
-from .records import Record, read_records
+from .record import Record, read_records
+from .references import load_reference, reference_path
 from .verdicts import judge
 
 

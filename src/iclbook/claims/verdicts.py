@@ -3,23 +3,18 @@
 A part whose margin is 1 or less is *close*: the same measurement, repeated elsewhere or with other seeds, may come out the other way.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import UserError
 from ..numbers import number
 from ..project import at_least
-from ..reference_values import Reference, Value, Yardstick, yardstick
 from .ledger import Claim, Ledger, Part
-
-if TYPE_CHECKING:
-    from .records import Record
+from .record import Record
+from .references import Reference, Tolerances, Value, tolerances_of
 
 REPRODUCED = "reproduced"
 REDUCED = "reproduced (reduced)"
@@ -143,21 +138,21 @@ def judge(
     ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
 ) -> dict[str, Verdict]:
     """Every claim's verdict, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
-    by = yardstick(records, reference)
+    by = tolerances_of({key: record.value for key, record in records.items()}, reference)
     return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
 
-def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Yardstick | None = None) -> Verdict:
+def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Tolerances | None = None) -> Verdict:
     """Judge a claim by what was recorded at ``profile``.
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
     measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*, and so is one to which another draw of everything random gave another word by the same rules. Without a yardstick margins
+    come out, it is *too close to call*, and so is one to which another draw of everything random gave another word by the same rules. Without tolerances margins
     are not known.
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
-    by = by or Yardstick()
+    by = by or Tolerances()
     results, missing = _measure(claim, records, by)
     if claim.out_of_reach is not None and not claim.is_probed(records):
         stand_in = f"stand-in: {_sides(results)}" if results else ""
@@ -225,7 +220,7 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
     return Verdict(word, "; ".join(remarks), results, sides=_sides(considered))
 
 
-def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tuple[tuple[PartResult, ...], list[str]]:
+def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tuple[tuple[PartResult, ...], list[str]]:
     values = {key: record.value for key, record in records.items()}
     results: list[PartResult] = []
     missing: list[str] = []
@@ -255,7 +250,7 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Yardstick) -> tupl
     return tuple(results), missing
 
 
-def margin(part: Part, values: Mapping[str, Value], by: Yardstick) -> float | None:
+def margin(part: Part, values: Mapping[str, Value], by: Tolerances) -> float | None:
     """Distance of a part from coming out the other way, in units of its uncertainty ``tolerance + 2 error`` (:data:`ERRORS`).
 
     A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold. The margin is infinite where
@@ -277,7 +272,7 @@ def _uncertainty(rounding: Value, error: Value) -> Value:
     return (np.asarray(rounding) + ERRORS * np.asarray(error)).tolist()
 
 
-def _control(part: Part, value: Value, values: Mapping[str, Value], by: Yardstick) -> tuple[str, bool]:
+def _control(part: Part, value: Value, values: Mapping[str, Value], by: Tolerances) -> tuple[str, bool]:
     """What the rule must not pass, in words, and whether it passes: as a whole where the part's value is a list, any of it where the value is one number.
 
     Judged at the reference's values, as margins are, so that all runs that agree with it have one answer.

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.quiver import Quiver
-from matplotlib.text import Annotation
+from matplotlib.text import Annotation, Text
 
 from ..formulas import html, plain
 from ..numbers import number
@@ -38,7 +38,7 @@ POINTS = 300
 def rows(figure: Figure) -> list[Row]:
     """What a figure that has been drawn shows, one row a number or point; columns as in :data:`COLUMNS`."""
     found = []
-    panels = [ax for ax in figure.axes if ax.get_visible() and getattr(ax, "_colorbar", None) is None]
+    panels = [ax for ax in panels_of(figure) if ax.get_visible()]
     for place, ax in enumerate(panels, start=1):
         title = ax.get_title() or ax.get_title(loc="left") or ax.get_title(loc="right")
         about = {"panel": place, "title": title, "x axis": _axis_label(ax, "x"), "y axis": _axis_label(ax, "y")}
@@ -48,12 +48,24 @@ def rows(figure: Figure) -> list[Row]:
     return found
 
 
+def panels_of(figure: Figure) -> list[Axes]:
+    """Axes of a figure, without those of colour bars."""
+    artists = [artist for ax in figure.axes for artist in (*ax.images, *ax.collections)]
+    bars = [artist.colorbar.ax for artist in artists if artist.colorbar is not None]
+    return [ax for ax in figure.axes if ax not in bars]
+
+
+def titles_of(ax: Axes) -> list[Text]:
+    """Titles of a panel: in the middle, left and right."""
+    return [child for child in ax.get_children() if isinstance(child, Text) and child not in ax.texts]
+
+
 def looks(figure: Figure) -> dict[str, list[int]]:
     """A checksum a panel of its ``words``, without measured numbers, and of its ``colours``: by them a reader knows what is what."""
     found: dict[str, list[int]] = {"words": [], "colours": []}
     for ax in figure.axes:
         legends = [*filter(None, [ax.get_legend()]), *figure.legends]
-        texts = [ax.title, ax._left_title, ax._right_title, ax.xaxis.label, ax.yaxis.label, *ax.texts, *figure.texts]
+        texts = [*titles_of(ax), ax.xaxis.label, ax.yaxis.label, *ax.texts, *figure.texts]
         texts += [word for legend in legends for word in legend.get_texts()]
         words = [text.get_text() for text in texts] + [*_words(ax.xaxis).values(), *_words(ax.yaxis).values()]
         shown = [line.get_color() for line in ax.lines] + [patch.get_facecolor() for patch in ax.patches]

@@ -25,7 +25,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 from ..numbers import number
 from ..store import Results
-from .shown import drawn_from, keep
+from .figure_output import drawn_from, keep
 
 #: The look of every figure as matplotlib's parameters.
 RC = rc_params_from_file(Path(__file__).with_name("book.mplstyle"), use_default_template=False)

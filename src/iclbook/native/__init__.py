@@ -53,11 +53,6 @@ def library(source: str, **macros: str | int) -> ctypes.CDLL | None:
             return ctypes.CDLL(str(path))
         except OSError:  # damaged, or of another machine that shares the folder
             path.unlink(missing_ok=True)
-            path = compiled(source, flags)
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:  # damaged, or of another machine that shares the folder
-            path.unlink(missing_ok=True)
             return ctypes.CDLL(str(compiled(source, flags)))
     except (OSError, UserError):
         return None

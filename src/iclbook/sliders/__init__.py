@@ -22,7 +22,7 @@ from typing import Any
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from ..drawing.shown import origin
+from ..drawing.figure_output import origin
 from ..project import SLIDERS
 from ..store import Results
 from .live import LivePanel

@@ -15,7 +15,7 @@ from typing import Any
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from ..drawing.shown import origin
+from ..drawing.figure_output import origin
 from ..project import MODEL, MODEL_FIGURE, find_root
 from ..store import Results
 from .panel import draw

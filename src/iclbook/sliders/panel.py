@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from ..drawing.figure_data import Row, rows
-from ..drawing.shown import pixels, png
+from ..drawing.figure_output import pixels, png
 from ..drawing.style import DPI
 from ..numbers import number
 

@@ -17,7 +17,7 @@ from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
 from .chain_runs import MATRICES, data
 from .closed_forms import causal_predict, causal_step, random_weights
-from .table_1 import Curves, bayes_losses, paired, steps_to
+from .figures_6_to_8 import Curves, bayes_losses, paired, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0

@@ -19,8 +19,8 @@ from ...tasks.sticky_chain import StickyChain
 from ...training.study import Study
 from . import closed_forms as closed
 from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, value_paths
+from .figures_6_to_8 import COLOUR, NAME, Curves, paired
 from .runs import ARMS
-from .table_1 import COLOUR, NAME, Curves, paired
 
 #: The ways to train whose weights are kept, in the order of recorded lists.
 KEPT = ("sgd", "em")

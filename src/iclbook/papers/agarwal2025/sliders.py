@@ -17,8 +17,8 @@ from ...sliders import Slider, show
 from ...tasks.sticky_chain import StickyChain
 from . import toy_runs
 from .chain_runs import INIT_SCALE, MATRICES, Data, data
-from .figures_1_5 import plot_attention_at
-from .table_1 import COLOUR, DASH
+from .figures_1_to_5 import plot_attention_at
+from .figures_6_to_8 import COLOUR, DASH
 
 #: The short chain: length, steps of training, base rate, seed.
 T, STEPS, RATE, SEED = 150, 300, 0.02, 42

@@ -18,8 +18,8 @@ from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training.study import Study
 from .figure_9 import frame_values, way_left
+from .figures_6_to_8 import paired
 from .runs import probe_numbers
-from .table_1 import paired
 
 #: Models of the studies: name, colour and marker in figures.
 LOOKS = {

@@ -13,7 +13,7 @@ from ...statistics import Estimate
 from ...store import Results
 from ...tasks import LinearRegression, MultiTaskRegression
 from .circuits import Records, each_run, settled
-from .figure_2_4 import unexplained
+from .figures_2_4_and_2_5 import unexplained
 from .loss import Array
 from .runs import EVAL_PURPOSE, EVAL_SEED
 

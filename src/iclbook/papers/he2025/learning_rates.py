@@ -12,10 +12,10 @@ from ...statistics import Estimate
 from ...store import Results
 from . import loss, predictors
 from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, sign_matched, stacked, zero_sum
-from .figure_2_1 import paper_limits
 from .loss import Array, Optimum
 from .predictors import Prompts
 from .runs import RATES
+from .trained_circuits import paper_limits
 from .true_loss import pair_exact, pair_optimum_exact
 
 #: Two heads by batch size and learning rate, both rising.

@@ -15,8 +15,8 @@ from ...models import attend
 from ...statistics import Estimate
 from . import loss, predictors, true_loss
 from .circuits import Heads, Records, each_run, run_sd
-from .figure_2_1 import legend_below
 from .loss import Array
+from .trained_circuits import legend_below
 
 # -- the approximate loss -----------------------------------------------------------------------------------------------
 

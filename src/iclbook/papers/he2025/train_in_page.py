@@ -20,9 +20,9 @@ from ...tasks import LinearRegression
 from ...training import Group, History, Run, Trainer
 from . import predictors, true_loss
 from .circuits import Heads, read_heads
-from .figure_2_1 import paper_limits
 from .loss import eta_star, manifold_mu
 from .page_models import QUERY, SHOWN, Head, effective, pairs_on_line, plot_answers
+from .trained_circuits import paper_limits
 
 #: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
 BEGIN = {

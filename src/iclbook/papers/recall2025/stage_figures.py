@@ -12,7 +12,7 @@ from ...tasks import AssociativeRecall
 from ...training import Flow, gradient_flow
 from ...training.history import KEPT
 from .end_to_end import attention_by_offset, task_of
-from .figures_1_4 import Training
+from .figures_1_and_4 import Training
 from .stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
 from .theory import Population, jump_limit
 

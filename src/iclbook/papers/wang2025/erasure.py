@@ -16,7 +16,7 @@ from ...store import Results
 from ...tasks.categorical import Anchors, Quadrants
 from .construction import eight_contexts, off, paired, steps_of
 from .contexts import sample_contexts, seen_as, stopped
-from .figures_3_5 import estimate
+from .figures_3_to_5 import estimate
 
 #: The last is that of the published code.
 LAMBDAS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5)

@@ -17,7 +17,7 @@ from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
 from ...statistics import Estimate, ratio_terms, standard_error, widened_error
 from . import descent
 from .construction import off
-from .figures_3_5 import Get, difference
+from .figures_3_to_5 import Get, difference
 from .language import MODELS
 
 #: Of the checks: tokens, places, width, heads.

@@ -18,7 +18,7 @@ from ...store import Results
 from ...tasks.categorical import Quadrants
 from .contexts import sample_contexts, stopped_parameters
 from .descent import functional_descent
-from .figures_8_9 import GRID, grid, model_of_run, over_points, over_square
+from .figures_8_and_9 import GRID, grid, model_of_run, over_points, over_square
 
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
 RATES = {"linear": 3.0, "rbf": 12.0, "laplacian": 15.0, "exponential": 1.0, "softmax": 2.0}

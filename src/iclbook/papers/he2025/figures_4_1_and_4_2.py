@@ -15,11 +15,11 @@ from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
 from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
-from .figure_2_1 import Group, matrices, peak, plot_courses
-from .figure_2_4 import Curve, Curves, attended, unexplained, unlike_pair
+from .figures_2_4_and_2_5 import Curve, Curves, attended, unexplained, unlike_pair
 from .loss import Array
 from .predictors import Prompts
 from .runs import ACTIVATIONS
+from .trained_circuits import Group, matrices, peak, plot_courses
 
 # -- linear attention: Figure 4.1 ---------------------------------------------------------------------------------------
 

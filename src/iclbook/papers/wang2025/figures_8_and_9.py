@@ -18,7 +18,7 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import TEST, UnitContexts, numbers, sample_contexts, stopped, stopped_parameters
-from .figures_3_5 import Get, difference
+from .figures_3_to_5 import Get, difference
 from .studies import SIZES
 
 #: Points along each side of the maps.

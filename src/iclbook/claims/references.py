@@ -5,24 +5,19 @@ of its standard error, and five digits where rounding moves any value of its fig
 when the chapter runs on the two emulated machines :data:`MACHINES`. Closed forms, which no machine moves, agree to :data:`ROUNDING`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .draw import number as draw_of_this_process
-from .errors import UserError
-from .files import reading, write_whole
-
-if TYPE_CHECKING:
-    from .claims.records import Record
+from ..draw import number as draw_of_this_process
+from ..errors import UserError
+from ..files import reading, write_whole
 
 Value = bool | int | float | str | list
 
@@ -92,8 +87,8 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """What margins are measured with.
+class Tolerances:
+    """Tolerances of a chapter's values, in units of which margins are measured.
 
     Attributes:
         tolerances: how far rounding may carry each value, by key; absent where it was never measured.
@@ -107,21 +102,21 @@ class Yardstick:
     redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
-def yardstick(records: Mapping[str, Record], reference: Reference | None) -> Yardstick:
-    """From a chapter's reference at the profile of the run; without one, or without its spreads, margins are not known."""
+def tolerances_of(records: Mapping[str, Value], reference: Reference | None) -> Tolerances:
+    """Tolerances of recorded values, key to value, from a chapter's reference at the profile of the run; empty without one, or without its spreads."""
     if reference is None:
-        return Yardstick()
+        return Tolerances()
     values: dict[str, Value] = {}
     tolerances: dict[str, Value] = {}
     for key, spread in reference.spread.items():
         if key not in records:
             continue
-        value = records[key].value
+        value = records[key]
         if reference.agrees(key, value):
             value = values[key] = reference.records[key]
         if np.shape(value) == np.shape(spread):
             tolerances[key] = tolerance(value, spread)
-    return Yardstick(tolerances, values, reference.redrawn)
+    return Tolerances(tolerances, values, reference.redrawn)
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:

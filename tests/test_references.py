@@ -10,7 +10,7 @@ from claims_kit import make_root, records_of
 from iclbook.check import compare
 from iclbook.check.figures import moved
 from iclbook.claims import load_ledger
-from iclbook.reference_values import (
+from iclbook.claims.references import (
     Reference,
     agrees,
     figure_of,
@@ -56,7 +56,14 @@ def test_agreement(measured, reference, allowance, good):
 
 
 def test_a_value_may_move_by_what_rounding_does_or_no_reader_sees():
-    records = {"fig1/a": 2.0, "fig1/b": [0.5, 1.0], "fig1/b_se": [0.0, 0.3], "fig1/own_se": 0.3, "thm1/c": 2.0, "n/on": True}
+    records = {
+        "fig1/a": 2.0,
+        "fig1/b": [0.5, 1.0],
+        "fig1/b_se": [0.0, 0.3],
+        "fig1/own_se": 0.3,
+        "thm1/c": 2.0,
+        "n/on": True,
+    }
     reference = Reference(records, {"fig1/a": 0.1, "n/on": 0.0})
     assert reference.inexact == {"fig1"}, "rounding moves a value of the figure, so it may move all"
     assert reference.allowance("fig1/a") == 0.4, "four spreads"

@@ -1,4 +1,4 @@
-"""What a claim rests on and what it carries, written into the badges of chapters when the pages are built, when the verdicts of all chapters are known."""
+"""Premises of a claim and the claims that depend on it, written into the badges of chapters when the pages are built and all verdicts are known."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
 from ..project import cell_outputs
 from ..replication import fold_lines
-from .glance import authors, entries
+from .chapter_head import authors, entries
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
-PLACES = re.compile(r"<!--(doubt|ties) ([^\s>]+)-->")
-#: A sentence of doubt names so many premises, the nearest ones.
+PLACES = re.compile(r"<!--(open|premises) ([^\s>]+)-->")
+#: Number of premises that a sentence names, the nearest ones first.
 NAMED = 3
-#: How a premise is described that leaves in doubt what rests on it, by the word of its verdict.
-DOUBTS = {
+#: Verdicts that leave dependent claims open, and the words of a sentence about them.
+OPEN_WORDS = {
     "not reproduced": "did not reproduce",
     "inconsistent": "is inconsistent",
     "no": "is answered no",
@@ -30,23 +30,23 @@ DOUBTS = {
 }
 
 
-class Ties:
-    """All claims with their verdicts, and which rests on which.
+class Premises:
+    """The graph of premises: all claims with their verdicts, and which depends on which.
 
     Attributes:
         rows: claim and verdict by id.
-        rests: claim -> the claims that it names as its premises, in the ledger's order.
-        carries: claim -> the claims that name it.
+        requires: claim -> its premises, in the ledger's order.
+        required_by: claim -> the claims that name it as a premise.
         names: how each paper is called in a line.
     """
 
     def __init__(self, found: Sequence[Board], root: Path) -> None:
         self.rows = {claim.id: (claim, verdict) for board in found for claim, verdict in board.rows}
-        self.rests = {claim.id: claim.requires for claim, _ in self.rows.values() if claim.requires}
-        self.carries: dict[str, list[str]] = {}
-        for claim_id, premises in self.rests.items():
+        self.requires = {claim.id: claim.requires for claim, _ in self.rows.values() if claim.requires}
+        self.required_by: dict[str, list[str]] = {}
+        for claim_id, premises in self.requires.items():
             for premise in premises:
-                self.carries.setdefault(premise, []).append(claim_id)
+                self.required_by.setdefault(premise, []).append(claim_id)
         self.names = {board.ledger.paper: _name(board.ledger, root) for board in found}
         self._boards = {board.ledger.paper: board for board in found}
 
@@ -54,12 +54,12 @@ class Ties:
         """The word of a claim's verdict."""
         return self.rows[claim_id][1].word
 
-    def doubts(self, claim_id: str) -> list[str]:
-        """Of all that a claim rests on, directly or not, what does not hold or is undecided, the nearest first."""
-        found = list(self.rests.get(claim_id, ()))
+    def open_premises(self, claim_id: str) -> list[str]:
+        """Premises of a claim, direct or not, that do not hold or are undecided, the nearest first."""
+        found = list(self.requires.get(claim_id, ()))
         for name in found:  # which grows
-            found += [premise for premise in self.rests.get(name, ()) if premise not in found]
-        return [name for name in found if self.word(name) in DOUBTS]
+            found += [premise for premise in self.requires.get(name, ()) if premise not in found]
+        return [name for name in found if self.word(name) in OPEN_WORDS]
 
     def link(self, claim_id: str, home: str, folder: str = "") -> str:
         """A claim's place in its paper as a link, with its sentence as the title; with the paper's name where that is not ``home``.
@@ -85,60 +85,60 @@ def _name(ledger: Ledger, root: Path) -> str:
     return f"{names} ({entry.fields['year']})" if names not in ("", "Anonymous") else ledger.title
 
 
-def doubt_sentence(ties: Ties, claim_id: str) -> str:
-    """``Rests on X, which did not reproduce.``; empty where nothing that the claim rests on is in doubt."""
-    doubts = ties.doubts(claim_id)
+def premise_sentence(premises: Premises, claim_id: str) -> str:
+    """``Depends on X, which did not reproduce.``; empty where no premise is open."""
+    unsettled = premises.open_premises(claim_id)
     by_word: dict[str, list[str]] = {}
-    for name in doubts[:NAMED]:
-        by_word.setdefault(ties.word(name), []).append(ties.link(name, paper_of(claim_id)))
+    for name in unsettled[:NAMED]:
+        by_word.setdefault(premises.word(name), []).append(premises.link(name, paper_of(claim_id)))
     phrases = []
     for word, links in by_word.items():
-        ended = DOUBTS[word] if len(links) == 1 else DOUBTS[word].replace("is ", "are ", 1)
+        ended = OPEN_WORDS[word] if len(links) == 1 else OPEN_WORDS[word].replace("is ", "are ", 1)
         phrases.append(f"on {_and(links)}, which {ended}")
-    if len(doubts) > NAMED:
-        phrases.append(f"on {len(doubts) - NAMED} more such")
-    return f"Rests {_and(phrases, ', and ')}." if phrases else ""
+    if len(unsettled) > NAMED:
+        phrases.append(f"on {len(unsettled) - NAMED} more such")
+    return f"Depends {_and(phrases, ', and ')}." if phrases else ""
 
 
 def _and(texts: list[str], last: str = " and ") -> str:
     return last.join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else texts[0]
 
 
-def both_directions(ties: Ties, claim_id: str) -> str:
-    """What the claim rests on and what it carries, a line each for every paper; empty where there is neither."""
+def both_directions(premises: Premises, claim_id: str) -> str:
+    """Premises of a claim and claims that need it, a line each for every paper; empty where there is neither."""
     home = paper_of(claim_id)
     lines = []
-    for name, found in (("Rests on", ties.rests), ("Carries", ties.carries)):
+    for name, found in (("Depends on", premises.requires), ("Needed by", premises.required_by)):
         by_paper: dict[str, list[str]] = {}
         for other in sorted(found.get(claim_id, ()), key=lambda other: paper_of(other) != home):
-            by_paper.setdefault(paper_of(other), []).append(ties.link(other, paper_of(other)))
+            by_paper.setdefault(paper_of(other), []).append(premises.link(other, paper_of(other)))
         for paper, links in by_paper.items():
-            where = "" if paper == home else f", in {escape(ties.names[paper])}"
-            lines.append(f'<div class="iclbook-ties">{name}{where}: {"; ".join(links)}</div>')
+            where = "" if paper == home else f", in {escape(premises.names[paper])}"
+            lines.append(f'<div class="iclbook-premises">{name}{where}: {"; ".join(links)}</div>')
     return "".join(lines)
 
 
-def filled(text: str, ties: Ties, redrawn: Mapping[str, str]) -> str:
+def filled(text: str, premises: Premises, redrawn: Mapping[str, str]) -> str:
     """HTML of badges with the places filled in, among them what another draw says; those of claims that no ledger has any more stay empty."""
 
     def content(match: re.Match) -> str:
         kind, claim_id = match.groups()
-        if claim_id not in ties.rows:
+        if claim_id not in premises.rows:
             return ""
-        if kind == "ties":
-            return both_directions(ties, claim_id) + redrawn.get(claim_id, "")
-        sentence = doubt_sentence(ties, claim_id)
-        return f' <span class="iclbook-doubt">{sentence}</span>' if sentence else ""
+        if kind == "premises":
+            return both_directions(premises, claim_id) + redrawn.get(claim_id, "")
+        sentence = premise_sentence(premises, claim_id)
+        return f' <span class="iclbook-open-premise">{sentence}</span>' if sentence else ""
 
     return PLACES.sub(content, text)
 
 
-def with_ties(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbformat.NotebookNode:
-    """The notebook with what its badges' claims rest on."""
-    ties = Ties(boards(profile, root), root)
+def with_premises(notebook: nbformat.NotebookNode, profile: str, root: Path) -> nbformat.NotebookNode:
+    """The notebook with the premises of its badges' claims."""
+    premises = Premises(boards(profile, root), root)
     redrawn = fold_lines(root) if profile == "paper" else {}
     for output in cell_outputs(notebook):
         data = output.get("data", {})
         if "text/html" in data:
-            data["text/html"] = filled("".join(data["text/html"]), ties, redrawn)
+            data["text/html"] = filled("".join(data["text/html"]), premises, redrawn)
     return notebook

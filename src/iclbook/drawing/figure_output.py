@@ -23,6 +23,7 @@ import numpy as np
 from IPython.core.formatters import JSONFormatter
 from matplotlib import rcParams
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
@@ -34,7 +35,7 @@ from PIL import Image
 from ..project import FIGURE
 from ..store import Results
 from . import figure_data
-from .narrow import narrow
+from .phone_layout import phone_layout
 
 #: zlib's level for PNGs: one more halves the speed for two or three bytes in a hundred.
 LEVEL = 8
@@ -63,7 +64,7 @@ def keep(shell: Any) -> None:
             "origin": origin(drawn_from.get(figure, ())),
         }
         broken = faults(figure, dpi) if measure else []
-        small = None if draft else narrow(figure, dpi)
+        small = None if draft else phone_layout(figure, dpi)
         if small is not None:
             found |= {"narrow": _text(png(pixels(small, dpi))), "size": size(small)}
             broken += [f"on a phone: {fault}" for fault in (faults(small, dpi) if measure else ())]
@@ -199,17 +200,28 @@ def _words(figure: Figure) -> Iterator[tuple[str, Text | Legend]]:
     texts = [("words", text) for text in figure.texts]
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     for ax in figure.axes:
-        texts += [("title", text) for text in (ax.title, ax._left_title, ax._right_title)]
+        texts += [("title", text) for text in figure_data.titles_of(ax)]
         texts += [("words", text) for text in ax.texts]
         for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
             name = axis.axis_name
             texts += [(f"{name} label", axis.label), (f"{name} exponent", axis.offsetText)]
-            texts += [(f"{name} tick", text) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
+            texts += [(f"{name} tick", text) for text in _tick_labels(axis)]
     for kind, text in texts:
-        hidden = isinstance(text, Annotation) and not text._check_xy()
+        hidden = isinstance(text, Annotation) and not np.isfinite(text.get_tightbbox().extents).all()
         if text.get_text().strip() and text.get_visible() and not hidden:
             yield f"{kind} {' '.join(text.get_text().split())[:40].strip()!r}", text
     yield from ((f"legend {legend.get_texts()[0].get_text()!r}", legend) for legend in legends)
+
+
+def _tick_labels(axis: Axis) -> list[Text]:
+    """Labels of the ticks within an axis's limits, on both of its sides."""
+    axis.get_ticklabels(which="both")  # puts every tick in its place
+    scale = axis.get_transform().transform
+    low, high = sorted(scale(axis.get_view_interval()))
+    rounding = 1e-10 * (high - low)
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    inside = [tick for tick in ticks if low - rounding <= scale(tick.get_loc()) <= high + rounding]
+    return [label for tick in inside for label in (tick.label1, tick.label2)]
 
 
 def _outline(artist: Text | Legend) -> Outline:

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from claims_kit import make_root, write_notebook
 
-from iclbook.book import glance
+from iclbook.book import chapter_head
 
 BIB = "@article{demo, title = {T}, year = {2025}, url = {https://example.org/abs/1}, code = {https://example.org/c}}"
 
@@ -24,7 +24,7 @@ def notebook(words: int) -> nbformat.NotebookNode:
 def test_the_line_counts_verdicts_and_links_paper_and_code(root):
     (root / "book").mkdir(exist_ok=True)
     (root / "book" / "references.bib").write_text(BIB)
-    text = glance.with_glance(notebook(440), "demo", "paper", root).cells[1].source
+    text = chapter_head.with_summary(notebook(440), "demo", "paper", root).cells[1].source
     assert "2 minutes · [The paper](https://example.org/abs/1) · [its code](https://example.org/c) · Claims: " in text
     assert text.count("iclbook-badge-reproduced") == 1
     assert "holds</span>&nbsp;2" in text, "two claims are reproduced"
@@ -35,13 +35,13 @@ def test_the_hero_stands_first_with_its_caption_and_its_code_stays():
     hero = nbformat.v4.new_code_cell("draw()", metadata={"tags": ["hero"]}, outputs=list(drawn))
     book = notebook(1)
     book.cells[1:] = [hero, nbformat.v4.new_markdown_cell("*What\nto see.* More.")]
-    found = [(c.source[:5], c.get("outputs")) for c in glance.with_hero(book).cells]
+    found = [(c.source[:5], c.get("outputs")) for c in chapter_head.with_hero(book).cells]
     assert found == [("# Tit", None), ("...", drawn), ("*What", None), ("draw(", []), ("See <", None), ("More.", None)]
 
 
 def test_without_addresses_or_a_ledger_nothing_is_invented(root):
-    assert "http" not in glance.with_glance(notebook(1), "demo", "paper", root).cells[1].source
-    assert len(glance.with_glance(notebook(1), "other", "paper", root).cells) == 2
+    assert "http" not in chapter_head.with_summary(notebook(1), "demo", "paper", root).cells[1].source
+    assert len(chapter_head.with_summary(notebook(1), "other", "paper", root).cells) == 2
 
 
 def test_formulas_and_pictures_take_time():
@@ -49,5 +49,5 @@ def test_formulas_and_pictures_take_time():
     rich.cells[1].source += "$$ x $$" * 22
     picture = nbformat.v4.new_code_cell("draw()", metadata={"mystnb": {"image": {"alt": "a wave"}}})
     rich.cells += [picture] * 11
-    assert glance.minutes(plain) == 10
-    assert glance.minutes(rich) == 10 + 3 + 3
+    assert chapter_head.minutes(plain) == 10
+    assert chapter_head.minutes(rich) == 10 + 3 + 3

@@ -15,6 +15,8 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.transforms import IdentityTransform, ScaledTranslation, blended_transform_factory
 
+from .figure_data import panels_of, titles_of
+
 WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches of a panel's height, and the least width that its data may be left with beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
@@ -22,7 +24,7 @@ LINE = 0.2  # inches of a line of a legend
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
-def narrow(figure: Figure, dpi: float) -> Figure | None:
+def phone_layout(figure: Figure, dpi: float) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
     The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window and is laid out, for good, at a
@@ -36,7 +38,7 @@ def narrow(figure: Figure, dpi: float) -> Figure | None:
     FigureCanvasAgg(copy)  # measures all words with one renderer
     copy.dpi = dpi
     copy.set_layout_engine("constrained")
-    axes = [ax for ax in copy.axes if getattr(ax, "_colorbar", None) is None]
+    axes = panels_of(copy)
     panels = [ax for ax in axes if ax.axison or ax.has_data() or ax.texts]
     for ax in {*axes}.difference(panels):
         ax.remove()
@@ -124,8 +126,8 @@ def _fit(figure: Figure, panels: list[Axes]) -> None:
     for legend in legends:
         legend.set_in_layout(False)  # until it has its place: a wide one would leave the panel no width
     figure.get_layout_engine().execute(figure)
-    titles = [text for ax in panels for text in (ax.title, ax._left_title, ax.xaxis.label)]
-    titles += filter(None, (figure._suptitle, getattr(figure, "_supxlabel", None)))
+    titles = [text for ax in panels for text in (*titles_of(ax), ax.xaxis.label)]
+    titles += [text for text in figure.texts if text.get_text() in (figure.get_suptitle(), figure.get_supxlabel())]
     broken = [_wrap(text, figure) for text in titles]
     broken += [_wrap(ax.yaxis.label, figure, ax.get_window_extent().height * 1.1) for ax in panels]
     if any(broken):

@@ -14,7 +14,7 @@ from ..project import MODEL
 WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
 
 
-def with_glance(notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path) -> nbformat.NotebookNode:
+def with_summary(notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path) -> nbformat.NotebookNode:
     """The notebook with the line after its first cell, or unchanged if the chapter has no ledger."""
     for ledger in all_ledgers(root):
         if ledger.chapter_name == chapter and notebook.cells:
@@ -85,7 +85,7 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
         marks = " ".join(f"{render.mark(word)}&nbsp;{total}" for word, total in totals.values())
         if marks:
             items.append(f"{what}: {marks}")
-    return "{.iclbook-glance}\n" + " · ".join(items)
+    return "{.iclbook-summary}\n" + " · ".join(items)
 
 
 # -- sections that stay closed until a reader opens them, such as a chapter's errata -----------------------------------------

@@ -14,8 +14,8 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, widened_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
-from .figures_3_5 import Get
-from .figures_8_9 import NAMES, model_of_run, near
+from .figures_3_to_5 import Get
+from .figures_8_and_9 import NAMES, model_of_run, near
 from .studies import SIZES, STARTS
 
 
