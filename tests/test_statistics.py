@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iclbook.statistics import Estimate, bootstrap_error, interval, prediction, ratio_error, share_error, t_of_mean
+from iclbook.statistics import (
+    Estimate,
+    bootstrap_error,
+    interval,
+    prediction,
+    ratio_error,
+    share_error,
+    student,
+    t_of_mean,
+)
 
 KNOWN = np.array([1.0, 2.0, 3.0, 6.0])  # mean 3, sum of squares 14, so sd^2 = 14/3
 
@@ -26,6 +35,13 @@ def test_a_share_is_never_certain() -> None:
     assert share_error(10, 10) == pytest.approx(math.sqrt(12 / 14 * 2 / 14 / 14))
     assert share_error(0, 10) == pytest.approx(share_error(10, 10))
     assert share_error(5000, 10_000) == pytest.approx(0.005, rel=1e-3)
+
+
+def test_two_errors_of_a_mean_are_its_interval() -> None:
+    for n, factor in ((2, 6.35), (3, 2.15), (5, 1.39), (400, 1.0)):
+        assert student(n) == pytest.approx(factor, abs=0.01)
+    mean, low, _ = interval(KNOWN)
+    assert Estimate.mean(KNOWN).error == pytest.approx((mean - low) / 2)
 
 
 def test_interval_and_t_are_those_of_scipy() -> None:

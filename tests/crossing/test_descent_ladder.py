@@ -7,7 +7,7 @@ import pytest
 from iclbook.papers.crossing import descent, figures
 from iclbook.papers.crossing import descent_ladder as rungs
 from iclbook.papers.nagy2026.ladder import Model
-from iclbook.statistics import widened_error
+from iclbook.statistics import standard_error
 
 LINES = rungs.lines()
 
@@ -101,7 +101,7 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     assert len(found.apart) == 4
     of_sizes = [np.mean(said) for said in found.ladder.values()]
     assert values["rungs/ladder"].value == pytest.approx(min(of_sizes)), "every size is asked"
-    assert values["rungs/twins"].error == pytest.approx(widened_error(np.array(next(iter(found.controls.values())))))
+    assert values["rungs/twins"].error == pytest.approx(standard_error(np.array(next(iter(found.controls.values())))))
     fig = figures.ladder(found)
     labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
     assert labels[0] == "stacks that descend"

@@ -15,7 +15,7 @@ from ... import claims
 from ...draw import numpy_rng
 from ...drawing import style
 from ...drawing.figure_data import Table
-from ...statistics import Estimate, prediction, share_error, widened_error
+from ...statistics import Estimate, prediction, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
 from ...training import FullBatch
@@ -91,7 +91,7 @@ def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
 
 def paired(differences: np.ndarray) -> Estimate:
     """Mean of paired differences ``(..., seeds)`` with its error widened to Student's t."""
-    return Estimate(np.mean(differences, -1), np.apply_along_axis(widened_error, -1, differences))
+    return Estimate.mean(differences)
 
 
 # -- sequences and the best loss on them ----------------------------------------------------------------------------------

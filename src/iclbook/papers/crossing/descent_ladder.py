@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...draw import numpy_rng
-from ...statistics import Estimate, widened_error
+from ...statistics import Estimate
 from ..nagy2026 import prompts
 from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
 from ..nagy2026.probe_statistics import alignments
@@ -177,7 +177,7 @@ def ladder_values(found: Ladder) -> dict[str, object]:
         "rungs/area": min((descent.worst(judge.yes, judge.no) for judge in judges), key=lambda each: each.value),
         "rungs/by_lot": max(descent.area_by_lot(yes, said) for yes, said in imitations),
         "rungs/ladder": Estimate.share(round(NEIGHBOURS * sum(least)), NEIGHBOURS * len(least)),
-        "rungs/twins": Estimate(units.mean(), widened_error(units)),
+        "rungs/twins": Estimate.mean(units),
         "rungs/imitations": max(said.mean() for _, said in imitations),
         "rungs/descending": min(judge.yes.mean() for judge in judges),
         "rungs/apart": np.mean(found.apart),

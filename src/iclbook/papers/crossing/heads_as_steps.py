@@ -18,7 +18,7 @@ from ...models import Attention, attend
 from ...models.kernels import KERNELS, kernel_values, relate
 from ...models.spectral_attention import SpectralAttention
 from ...project import check_profile
-from ...statistics import Estimate, standard_error, widened_error
+from ...statistics import Estimate, standard_error
 from ...store import Results
 from ...tasks import Batch, LinearRegression
 from ...tasks.linear_regression import AffineRegression
@@ -115,7 +115,7 @@ def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
     for name, group, kernel in judged:
         left = found[group][kernel]
         next_left = found[group][next(other for other in best(found[group]) if other != kernel)]
-        values[f"kernel/{name}"] = Estimate(left.mean(), widened_error(left))
+        values[f"kernel/{name}"] = Estimate.mean(left)
         values[f"kernel/{name}_next"] = next_left.mean()
     return values
 

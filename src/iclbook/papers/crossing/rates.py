@@ -17,7 +17,7 @@ from ...models.deep_attention import DeepAttention
 from ...models.single_head import SingleHead
 from ...models.trained_tf import TrainedStep
 from ...project import check_profile
-from ...statistics import Estimate, widened_error
+from ...statistics import Estimate
 from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors
@@ -203,7 +203,7 @@ def rate_values(found: Mapping[str, Race]) -> dict[str, object]:
     values: dict[str, object] = {"rates/seeds": len(found["known"]["routing"])}
     for name, logs in found.items():
         for arm in ("routing", "uniform"):
-            values[f"rates/{name}/{arm}"] = Estimate(logs[arm].mean(), widened_error(logs[arm]))
+            values[f"rates/{name}/{arm}"] = Estimate.mean(logs[arm])
     control = product(20)
     return values | {
         "rates/known/saved": np.exp(-found["known"]["routing_uniform"].mean()),
