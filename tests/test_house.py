@@ -35,7 +35,7 @@ FLOORS = (
     {"papers"},
     {"inputs", "replication"},
     {"execution"},
-    {"book", "check", "options", "cli"},
+    {"book", "check", "options", "cli", "where"},
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -207,6 +207,21 @@ def claims(options: argparse.Namespace) -> int:
 
 
 @command(
+    "say where a figure, theorem, equation, claim or study is: file, function, study, claim, chapter",
+    "The item is a paper's key or chapter and what the paper calls it, a claim's id, a study's name, or words to look for in docstrings.\n\n"
+    "examples:\n"
+    "  iclbook where agarwal2025 Figure 6\n"
+    "  iclbook where he2025/fig2.4",
+    option("item", "ITEM", "such as: agarwal2025 Figure 6", nargs="+"),
+)
+def where(options: argparse.Namespace) -> int:
+    from .where import where
+
+    print("\n".join(where(" ".join(options.item), find_root())))
+    return 0
+
+
+@command(
     "probe a language model in a local folder",
     "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub (GPT-2,\n"
     "GPT-NeoX or OLMo 2); nothing is fetched. FILE gets every prompt's numbers at every layer, and where they come from.\n\n"

@@ -25,6 +25,7 @@ examples:
   iclbook check --profile smoke                   has any value, verdict or figure moved from its reference?
   iclbook train he2025 --only NAME                train one of the paper's studies and store the result
   iclbook claims he2025                           the verdicts of one paper
+  iclbook where agarwal2025 Figure 6              the files, functions, studies, claims and cells of an item
 
 Each command has its own help: iclbook COMMAND --help
 exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and what to do), 130 interrupted
