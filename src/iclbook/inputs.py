@@ -138,12 +138,12 @@ def _library(source: Path) -> tuple[str, set[str]]:
 
 
 def _reference(name: str, profile: str, root: Path) -> str:
-    """Digest of what verdicts need beside values: those of the reference with their spreads, whose verdicts change no page, and the verdicts of other draws."""
+    """Digest of what verdicts need beside values: those of the reference with their spreads, whose verdicts change no page, and the records of other draws."""
     try:
         found = load_reference(name, profile, root) or Reference({})
     except UserError:
         return "unreadable"
-    parts = found.records, found.spread, found.redrawn
+    parts = found.records, found.spread, found.draws
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -166,7 +166,7 @@ def _check_one(
             old = load_reference(name, profile, root) or Reference({})
             spread = {k: size for k, size in old.spread.items() if np.shape(new.records.get(k)) == np.shape(size)}
             rules = {claim.id: claim.rules_digest for claim in ledger.claims}
-            new = replace(new, spread=spread, rules=rules, redrawn=old.redrawn)
+            new = replace(new, spread=spread, rules=rules)
         else:
             new = with_spread(new, others)
         about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": MACHINES}

@@ -90,11 +90,9 @@ class Part:
         return self.name if self.reading is None else f"{self.name} [{self.reading}]"
 
     def with_error(self, recorded: Container[str]) -> "Part":
-        """This part with its error resolved, given the keys that were recorded: a key, or None."""
+        """This part with its error resolved, given the keys that were recorded: a key, the empty text for none at all, or None where nothing is said."""
         implied = f"{self.key}_se"
-        if self.error is None and implied in recorded:
-            return replace(self, error=implied)
-        return replace(self, error=None) if self.error == "" else self
+        return replace(self, error=implied) if self.error is None and implied in recorded else self
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ SPREADS = 4.0
 DIGITS = 1e-5
 #: Tolerance of a value in its standard errors, and of a standard error relative to itself.
 ERRORS = 0.01
+#: Joint standard errors by which draws may differ before their errors are called too small.
+APART = 2.0
 #: Relative tolerance of closed forms.
 ROUNDING = 2.0**-40
 #: A value no larger than ROUNDING is the residual of an identity. It agrees while it is no larger than so many times itself or a unit of double precision.
@@ -48,7 +50,7 @@ class Reference:
         made: where it was made: the date, the processor, versions, and the machines of the spread.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
         rules: of another draw, claim id to the digest of the rules that it was judged by (:attr:`iclbook.claims.Claim.rules_digest`).
-        redrawn: claim id to its word and rules at every other draw (:mod:`iclbook.replication`).
+        draws: the records of every other draw (:mod:`iclbook.replication`).
     """
 
     records: Mapping[str, Value]
@@ -57,7 +59,7 @@ class Reference:
     made: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Mapping[str, list[float]]] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
-    redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    draws: tuple[Mapping[str, Value], ...] = ()
 
     @cached_property
     def inexact(self) -> frozenset[str]:
@@ -92,14 +94,14 @@ class Tolerances:
 
     Attributes:
         tolerances: how far rounding may carry each value, by key; absent where it was never measured.
-        values: of records that agree with their reference, the reference's value. Margins are measured there: were they measured at a run's own
-            values, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
-        redrawn: a claim's verdicts at other draws, each a word and the digest of the rules that gave it.
+        values: of records that agree with their reference, the value that is judged: the reference's, pooled over all draws (:func:`pooled`). Were a
+            run's own values judged, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
+        draws: of records that were pooled, the value of each draw.
     """
 
     tolerances: Mapping[str, Value] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
-    redrawn: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    draws: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
 
 def tolerances_of(records: Mapping[str, Value], reference: Reference | None) -> Tolerances:
@@ -108,15 +110,52 @@ def tolerances_of(records: Mapping[str, Value], reference: Reference | None) -> 
         return Tolerances()
     values: dict[str, Value] = {}
     tolerances: dict[str, Value] = {}
+    over_draws = pooled(reference)
     for key, spread in reference.spread.items():
         if key not in records:
             continue
         value = records[key]
         if reference.agrees(key, value):
-            value = values[key] = reference.records[key]
+            value = values[key] = over_draws.get(key, reference.records[key])
         if np.shape(value) == np.shape(spread):
             tolerances[key] = tolerance(value, spread)
-    return Tolerances(tolerances, values, reference.redrawn)
+    draws = {
+        key: (reference.records[key], *(draw[key] for draw in reference.draws if key in draw))
+        for key in over_draws.keys() & values.keys()
+    }
+    return Tolerances(tolerances, values, draws)
+
+
+def pooled(reference: Reference) -> dict[str, Value]:
+    """Values and standard errors over all draws: weighted means with ``w = 1 / se^2`` and their errors ``sum(w)^(-1/2)``, element by element.
+
+    Draws that differ by more than :data:`APART` of their errors, ``z = sqrt(chi^2 / (draws - 1))``, show that the errors are too small: the error is then widened by
+    ``z / APART``. Left alone are values without an error, and values of a figure of which no value moves by more than rounding from draw to draw.
+    """
+    drawn = {figure_of(key) for key in reference.records if _is_drawn(reference, key)}
+    found: dict[str, Value] = {}
+    for key, value in reference.records.items():
+        names = (key, f"{key}_se")
+        rows = [draw for draw in (reference.records, *reference.draws) if all(name in draw for name in names)]
+        columns = [[draw[name] for draw in rows] for name in names]
+        if figure_of(key) not in drawn or len(rows) < 2 or len({np.shape(x) for column in columns for x in column}) > 1:
+            continue
+        values, errors = (np.array(column, dtype=float) for column in columns)
+        known = (errors > 0).all(0)
+        weights = 1 / np.where(known, errors, 1.0) ** 2
+        mean = (weights * values).sum(0) / weights.sum(0)
+        z = np.sqrt((weights * (values - mean) ** 2).sum(0) / (len(rows) - 1))
+        error = np.maximum(1, z / APART) / np.sqrt(weights.sum(0))
+        found[key] = np.where(known, mean, values[0]).tolist()
+        found[names[1]] = np.where(known, error, errors[0]).tolist()
+    return found
+
+
+def _is_drawn(reference: Reference, key: str) -> bool:
+    """Whether a value moves by more than rounding from draw to draw, and so rests on something random."""
+    value = reference.records[key]
+    allowance = tolerance(value, reference.spread.get(key, 0.0))
+    return any(key in draw and not agrees(draw[key], value, allowance) for draw in reference.draws)
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
@@ -125,11 +164,7 @@ def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
     if not path.is_file():
         return None
     others = [] if draw_of_this_process() else sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
-    redrawn: dict[str, tuple[tuple[str, str], ...]] = {}
-    for other in (read_reference(other, root) for other in others):
-        for name, word in other.verdicts.items():
-            redrawn[name] = (*redrawn.get(name, ()), (word, other.rules.get(name, "")))
-    return replace(read_reference(path, root), redrawn=redrawn)
+    return replace(read_reference(path, root), draws=tuple(read_reference(other, root).records for other in others))
 
 
 def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:

@@ -20,16 +20,27 @@ REPRODUCED = "reproduced"
 REDUCED = "reproduced (reduced)"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
+NOT_REDUCED = "fails here, at a smaller size"
 INCONSISTENT = "inconsistent"
 TOO_CLOSE = "too close to call"
 OUT_OF_REACH = "out of reach"
 NOT_YET_TESTED = "not yet tested"
 #: Every verdict of a claim, in the order in which the scoreboard counts them.
-WORDS = (REPRODUCED, REDUCED, PARTLY, NOT_REPRODUCED, INCONSISTENT, TOO_CLOSE, OUT_OF_REACH, NOT_YET_TESTED)
+WORDS = (
+    REPRODUCED,
+    REDUCED,
+    PARTLY,
+    NOT_REPRODUCED,
+    NOT_REDUCED,
+    INCONSISTENT,
+    TOO_CLOSE,
+    OUT_OF_REACH,
+    NOT_YET_TESTED,
+)
 
 YES, YES_REDUCED, DEPENDS, NO, OPEN = "yes", "yes (reduced)", "it depends", "no", "open"
 #: What our own questions are answered where a claim would have that verdict.
-ANSWERS = dict(zip(WORDS, (YES, YES_REDUCED, NO, NO, NO, TOO_CLOSE, OUT_OF_REACH, OPEN), strict=True))
+ANSWERS = dict(zip(WORDS, (YES, YES_REDUCED, NO, NO, NO, NO, TOO_CLOSE, OUT_OF_REACH, OPEN), strict=True))
 #: Words that say nothing of what was measured, so that nothing measured elsewhere contradicts them, nor they it.
 SILENT = (OUT_OF_REACH, NOT_YET_TESTED, OPEN)
 #: Every answer, in the scoreboard's order.
@@ -66,7 +77,12 @@ class PartResult(Part):
     @property
     def sampled(self) -> bool:
         """Whether the uncertainty holds a standard error, or only what rounding does."""
-        return self.error is not None
+        return bool(self.error)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the ledger says that the value has no error, or none can be: a text or truth value."""
+        return self.error == "" or self.rule.kind in ("truth", "text")
 
     @property
     def close(self) -> bool:
@@ -82,7 +98,7 @@ class PartResult(Part):
     def margin_text(self) -> str:
         """The margin and the control in a phrase; empty where neither is known."""
         what = "its uncertainty" if self.sampled else "its rounding"
-        if self.margin is None:
+        if self.margin is None or not (self.sampled or self.exact):
             phrase = ""
         elif math.isinf(self.margin):
             phrase = "exact"
@@ -147,9 +163,8 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
-    measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*, and so is one to which another draw of everything random gave another word by the same rules. Without tolerances margins
-    are not known.
+    measured. Values are pooled over all draws (:func:`~iclbook.claims.references.pooled`). Where parts are closer to their bounds than their uncertainty, or hold by
+    a rule that passes its control too, and the word depends on how these come out, it is *too close to call*. Without tolerances margins are not known.
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     by = by or Tolerances()
@@ -165,12 +180,7 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
     # A part more that holds never makes a word worse, so what happens in between need not be tried.
     ways = (tuple(replace(p, holds=holds) if p.close else p for p in results) for holds in (True, False))
     if all(_judge(claim, way, profile).word == found.word for way in ways):
-        drawn = [word for word, rules in by.redrawn.get(claim.id, ()) if rules == claim.rules_digest]
-        others = [word for word in drawn if word not in (found.word, *SILENT)]
-        if not others or found.word in SILENT:
-            return found
-        remark = _joined(f"drawn anew: {', '.join(others)}", f"as measured: {found.word}", found.remark)
-        return replace(found, word=words[TOO_CLOSE], remark=remark)
+        return found
     close = [f"{part.full_name} ({part.text}, rule: {part.rule_text})" for part in results if part.close]
     remark = _joined(f"does not decide: {', '.join(close)}", f"as measured: {found.word}", found.remark)
     return Verdict(words[TOO_CLOSE], remark, results, found.reading)
@@ -207,9 +217,8 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
     elif claim.fails_as == INCONSISTENT:
         word = INCONSISTENT
     elif claim.reduced is not None and all(part.holds for part in considered if part.printed):
-        # a failure at a smaller scale says nothing about the paper's, whatever else holds
-        remarks.append("the rule fails at this scale, which does not decide")
-        word = NOT_YET_TESTED
+        # a failure at a smaller size says nothing about the paper's, whatever else holds
+        word = NOT_REDUCED
     elif any(part.holds for part in considered) and not claim.conjunction:
         word = PARTLY
     else:
@@ -221,7 +230,7 @@ def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Ver
 
 
 def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tuple[tuple[PartResult, ...], list[str]]:
-    values = {key: record.value for key, record in records.items()}
+    values = {key: by.values.get(key, record.value) for key, record in records.items()}
     results: list[PartResult] = []
     missing: list[str] = []
     for part in (part.with_error(values) for part in claim.parts):
@@ -230,8 +239,8 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tup
         if absent:
             continue
         try:
-            text, value = records[part.key].text, values[part.key]
-            control, blind = _control(part, value, values, by)
+            text, value = _text(part, records, by), values[part.key]
+            control, blind = _control(part, value, values)
             found = PartResult(
                 **vars(part),
                 text=text if len(text) <= 80 else text[:60].rsplit(", ", 1)[0] + ", \u2026",
@@ -250,6 +259,15 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tup
     return tuple(results), missing
 
 
+def _text(part: Part, records: Mapping[str, Record], by: Tolerances) -> str:
+    """The measured value; of a number that several draws measured, the pooled one and those of the draws."""
+    draws = by.draws.get(part.key, ())
+    if len(draws) < 2 or isinstance(draws[0], list):
+        return records[part.key].text
+    one, *each = (Record.make(part.key, value, part.format).text for value in (by.values[part.key], *draws))
+    return f"{one} (draws: {', '.join(each)})"
+
+
 def margin(part: Part, values: Mapping[str, Value], by: Tolerances) -> float | None:
     """Distance of a part from coming out the other way, in units of its uncertainty ``tolerance + 2 error`` (:data:`ERRORS`).
 
@@ -258,8 +276,7 @@ def margin(part: Part, values: Mapping[str, Value], by: Tolerances) -> float | N
     """
     if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
         return None
-    values = {key: by.values.get(key, values[key]) for key in part.keys}
-    doubt = _uncertainty(by.tolerances[part.key], values[part.error] if part.error is not None else 0.0)
+    doubt = _uncertainty(by.tolerances[part.key], values[part.error] if part.error else 0.0)
     conditions = part.rule.distances(values[part.key], values, doubt, by.tolerances)
     failing = [condition.margin for condition in conditions if not condition.holds]
     return max(failing) if failing else min(condition.margin for condition in conditions)
@@ -272,17 +289,13 @@ def _uncertainty(rounding: Value, error: Value) -> Value:
     return (np.asarray(rounding) + ERRORS * np.asarray(error)).tolist()
 
 
-def _control(part: Part, value: Value, values: Mapping[str, Value], by: Tolerances) -> tuple[str, bool]:
-    """What the rule must not pass, in words, and whether it passes: as a whole where the part's value is a list, any of it where the value is one number.
-
-    Judged at the reference's values, as margins are, so that all runs that agree with it have one answer.
-    """
+def _control(part: Part, value: Value, values: Mapping[str, Value]) -> tuple[str, bool]:
+    """What the rule must not pass, in words, and whether it passes: as a whole where the part's value is a list, any of it where the value is one number."""
     if part.refuses is None:
         return "", False
-    at = {key: by.values.get(key, values[key]) for key in part.keys}
-    control = part.refuses.value(at)
+    control = part.refuses.value(values)
     one_of = control if isinstance(control, list) and not isinstance(value, list) else [control]
-    blind = any(part.rule.check(item, at) for item in one_of)
+    blind = any(part.rule.check(item, values) for item in one_of)
     outcome = "passes as well, so it decides nothing" if blind else "fails it"
     return f"control {part.refuses.named(values)} {outcome}", blind
 
