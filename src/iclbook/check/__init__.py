@@ -53,7 +53,7 @@ class Difference:
 
 @dataclass
 class ChapterCheck:
-    """What the check found in one chapter."""
+    """Result of the check of one chapter."""
 
     chapter: str
     paper: str
@@ -71,10 +71,10 @@ class ChapterCheck:
 
 
 def _ledger(name: str, root: Path) -> Ledger:
-    found = next((ledger for ledger in all_ledgers(root) if ledger.chapter_name == name), None)
-    if found is None:
+    ledger = next((ledger for ledger in all_ledgers(root) if ledger.chapter_name == name), None)
+    if ledger is None:
         raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
-    return found
+    return ledger
 
 
 def check(
@@ -107,13 +107,13 @@ def check(
         read_reference(reference_path(name, profile, root), root)
     pinned = machine == "pinned"
     with nullcontext(root) if pinned else _elsewhere(root) as book:
-        found = {
+        results = {
             name: _check_one(ledgers[name], profile, (update or spread) and pinned, root, result, seconds, pinned)
             for name, result, seconds in run_chapters(list(ledgers), profile, device, book, jobs, machine)
         }
     if spread and pinned:
-        measure_spreads([ledgers[name] for name, result in found.items() if result.updated], profile, root, jobs)
-    return [found[name] for name in ledgers]
+        measure_spreads([ledgers[name] for name, result in results.items() if result.updated], profile, root, jobs)
+    return [results[name] for name in ledgers]
 
 
 def check_executed(name: str, profile: str, root: Path, figures: bool = True) -> ChapterCheck:
@@ -174,7 +174,7 @@ def _renewed(ledger: Ledger, records: Mapping[str, Record], old: Reference | Non
 
 def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None) -> dict[str, str]:
     """The verdict of every claim in a word."""
-    return {claim_id: found.word for claim_id, found in judge(ledger, records, profile, reference).items()}
+    return {claim_id: verdict.word for claim_id, verdict in judge(ledger, records, profile, reference).items()}
 
 
 def compare(
@@ -232,7 +232,7 @@ def measure_spreads(
         with _elsewhere(root) as copy:
             for name, result, _ in run_chapters(list(seen), profile, "cpu", copy, jobs, machine):
                 if isinstance(result, UserError):
-                    raise UserError(f"{name} on {machine}: {result.problem}", result.mend)
+                    raise UserError(f"{name} on {machine}: {result.problem}", result.hint)
                 seen[name].append({key: record.value for key, record in read_records(result).items()})
         for ledger in ledgers:
             path = reference_path(ledger.chapter_name, profile, root)
@@ -254,7 +254,7 @@ def _with_spread(reference: Reference, others: Sequence[Mapping[str, Value]], ma
     return replace(reference, spread=spread, machines=machines)
 
 
-# -- what was found, for a terminal and as JSON ---------------------------------------------------------------------------
+# -- the results, for a terminal and as JSON -------------------------------------------------------------------------------
 
 
 def table(results: Sequence[ChapterCheck]) -> str:
