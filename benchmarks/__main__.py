@@ -62,8 +62,8 @@ def _measure(chosen: argparse.Namespace) -> None:
     path = chosen.out or (None if chosen.quick else page.RESULTS[chosen.device])
     published = path == page.RESULTS[chosen.device]
     if published:
-        mend = "Repeat this when nothing else runs, or measure without publishing: --quick, or --out FILE."
-        idle.require(idle.before(), "just now", mend)
+        hint = "Repeat this when nothing else runs, or measure without publishing: --quick, or --out FILE."
+        idle.require(idle.before(), "just now", hint)
     parts = chosen.only or suite.PARTS
     before = None if chosen.only is None else page.stored()[chosen.device]
     results = suite.run(plan, chosen.device, say, parts, before)

@@ -72,7 +72,7 @@ def before() -> float:
     return watch.others()
 
 
-def require(cores: float, when: str, mend: str) -> None:
+def require(cores: float, when: str, hint: str) -> None:
     """Refuse a busy machine.
 
     Raises:
@@ -81,5 +81,5 @@ def require(cores: float, when: str, mend: str) -> None:
     if cores > ALLOWED:
         raise UserError(
             f"the machine is busy: other programs used {cores:.2g} of its {os.cpu_count()} cores {when}, and no numbers are published from a busy machine",
-            mend,
+            hint,
         )

@@ -571,7 +571,7 @@ record.verdicts("end-to-end", "mirror")
 # ## What to take away
 #
 # The steps of this loss can be followed exactly, and they mean what the paper says: tokens are matched one at a time, and the start's size sets how long the first plateau lasts.
-# Several printed formulas have slips; mended, they give the times of all jumps. Which head comes first depends on $\beta$ if attention starts even, on the ratio of the two
+# Several printed formulas have slips; corrected, they give the times of all jumps. Which head comes first depends on $\beta$ if attention starts even, on the ratio of the two
 # scales if not. How far this reaches is open: some of the simplifications change the stages, and a model that is trained whole shows only part of them.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true

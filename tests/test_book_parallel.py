@@ -32,7 +32,7 @@ def test_all_run_at_once_and_a_failure_stops_no_other(minibook: Path) -> None:
     assert found["one"].is_file()
     assert isinstance(found["two"], UserError)
     assert "ValueError: spoilt" in str(found["two"])
-    assert "two.failed.ipynb" in found["two"].mend
+    assert "two.failed.ipynb" in found["two"].hint
     assert not (minibook / "executed" / "smoke" / "two.ipynb").exists()
 
 

@@ -155,7 +155,7 @@ def test_a_damaged_reference_is_an_error(book, text):
     with pytest.raises(UserError, match=r"demo\.json is damaged.*--update"):
         book.check()
     assert not book.runs
-    assert book.check(update=True)[0].ok, "the mend that the message names works"
+    assert book.check(update=True)[0].ok, "the hint of the message works"
     assert book.check()[0].ok
 
 

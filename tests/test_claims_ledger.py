@@ -60,7 +60,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_ledger_names_file_line_and_mend(name, tmp_path):
+def test_a_malformed_ledger_names_file_line_and_hint(name, tmp_path):
     text, needle, words = MALFORMED[name]
     path = tmp_path / "demo" / "claims.yaml"
     path.parent.mkdir(exist_ok=True)
@@ -72,14 +72,14 @@ def test_a_malformed_ledger_names_file_line_and_mend(name, tmp_path):
     assert found, message
     assert words in message
     assert "\n" not in message
-    assert error.value.mend
+    assert error.value.hint
     if needle is not None:
         assert int(found[1]) == line_of(text, needle), message
 
 
 HINTS = {
     "a field that only values have": (changed(PART, PART + "        tolerances: none\n"), "Delete it."),
-    "a field of a part": (changed(PART, PART + "        refuse: 1\n"), "Did you mean 'refuses'?"),
+    "a field of a part": (changed(PART, PART + "        negative: 1\n"), "Did you mean 'negative_control'?"),
     "values key with a colon": (changed("  seconds:", '  "a:b":'), "CONTRIBUTING.md"),
 }
 
@@ -89,7 +89,7 @@ def test_a_hint_can_be_followed(name, tmp_path):
     text, hint = HINTS[name]
     with pytest.raises(UserError) as error:
         load_ledger("demo", make_root(tmp_path / "book", text))
-    assert hint in error.value.mend
+    assert hint in error.value.hint
 
 
 def test_the_ledger_as_written(tmp_path):

@@ -15,8 +15,8 @@ from iclbook.claims.verdicts import TOO_CLOSE, margin, verdict
 from iclbook.errors import UserError
 
 
-def sizes(rule, value, doubt=0.1, records=None, doubts=None):
-    return parse_rule(rule).distances(value, records or {}, doubt, doubts or {})
+def sizes(rule, value, uncertainty=0.1, records=None, uncertainties=None):
+    return parse_rule(rule).distances(value, records or {}, uncertainty, uncertainties or {})
 
 
 def part_of(rule, error=None):
@@ -65,7 +65,7 @@ def test_two_standard_errors_beside_the_tolerance():
 
 
 @pytest.mark.parametrize(
-    ("rule", "value", "doubt", "exact"),
+    ("rule", "value", "uncertainty", "exact"),
     [
         ("== 4", 4, ROUNDING * 4, True),
         ("== 1", 1.0, ROUNDING, True),
@@ -86,8 +86,8 @@ def test_two_standard_errors_beside_the_tolerance():
         ("== 'a'", "b", 1.0, False),
     ],
 )
-def test_exact_is_what_nothing_can_change(rule, value, doubt, exact):
-    found = margin_of(rule, value, doubt)
+def test_exact_is_what_nothing_can_change(rule, value, uncertainty, exact):
+    found = margin_of(rule, value, uncertainty)
     assert math.isinf(found) is exact
     assert exact or found <= 1
 

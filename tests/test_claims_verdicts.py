@@ -7,7 +7,9 @@ from iclbook.claims.references import Tolerances
 from iclbook.claims.verdicts import verdict
 from iclbook.errors import UserError
 
-CONTROL = {"        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        refuses: {control}\n"}
+CONTROL = {
+    "        rule: within 0.02 of 0.13\n": "        rule: within 0.02 of 0.13\n        negative_control: {control}\n"
+}
 
 READINGS = {
     "        because: 2.8 sigma of the seed spread\n": (

@@ -137,8 +137,8 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
     scales = dict(browser.driver.execute_script(SCALES))
     browser.driver.execute_async_script("setTimeout(arguments[0], 500)")  # the theme looks again at what scrolls
     objections = {"as typeset": audit(browser, TYPESET)} | audits(browser, path)
-    told = (texts, unreadable, scales, missed, late, answered, keyboard, searched, objections)
-    return Seen(files, paint, faults, lengths, *told)
+    parts = (texts, unreadable, scales, missed, late, answered, keyboard, searched, objections)
+    return Seen(files, paint, faults, lengths, *parts)
 
 
 def audits(browser: harness.Browser, path: Path) -> dict[str, list[str]]:

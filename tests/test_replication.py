@@ -128,15 +128,15 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     text = replication.markdown("paper", root)
     assert "Of 1 decided verdicts that rest on a value that moved, 0 come out the same, 1 differs.**" in text
     assert "On fresh numbers 0 of them come out as before" in text
-    told = replication.fold_lines(root)["demo/slope"]
-    assert "<em>not reproduced</em>; 0 of 1 late rules" in told
+    line = replication.fold_lines(root)["demo/slope"]
+    assert "<em>not reproduced</em>; 0 of 1 late rules" in line
 
 
-@pytest.mark.parametrize(("told", "beyond"), [(1.0, 0.317), (0.5, 0.617)])
-def test_errors_of_half_their_size_are_seen(root, told, beyond):
+@pytest.mark.parametrize(("reported", "beyond"), [(1.0, 0.317), (0.5, 0.617)])
+def test_errors_of_half_their_size_are_seen(root, reported, beyond):
     normal = np.random.default_rng(0).standard_normal((2, 4000))
     for number, values in enumerate(normal):
-        kept = {"slope": values.tolist(), "slope_se": [told] * 4000}
+        kept = {"slope": values.tolist(), "slope_se": [reported] * 4000}
         write_reference(reference_path("demo", "paper", root, draw=number), "demo", Reference(kept))
     z = replication.replicas(1, root)[0].deviations()["slope"]
     assert np.mean(np.abs(z) > 1) == pytest.approx(beyond, abs=0.025)

@@ -43,7 +43,7 @@ def refused(call, match: str) -> str:
         call()
     text = str(caught.value)
     assert "\n" not in text
-    assert caught.value.mend.strip()
+    assert caught.value.hint.strip()
     assert text.startswith(caught.value.problem)
     return text
 

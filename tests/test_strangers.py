@@ -23,14 +23,14 @@ def ran(browser: harness.Browser, page: Path) -> bool:
 
 def test_a_strangers_text_never_runs(browser, minibook):
     ledger = minibook / "src/iclbook/papers/tiny/claims.yaml"
-    told = yaml.safe_load(ledger.read_text())
-    told["title"] += HOSTILE
-    told["values"]["tiny/frames"]["says"] += HOSTILE
-    one, two = told["claims"]
+    body = yaml.safe_load(ledger.read_text())
+    body["title"] += HOSTILE
+    body["values"]["tiny/frames"]["says"] += HOSTILE
+    one, two = body["claims"]
     one |= dict.fromkeys(("where", "says", "paper", "reduced"), HOSTILE)
     one["parts"][0] |= {"name": HOSTILE, "because": HOSTILE, "reading": HOSTILE}
     two |= {"says": HOSTILE, "out_of_reach": HOSTILE, "inventory": HOSTILE}
-    ledger.write_text(yaml.safe_dump(told))
+    ledger.write_text(yaml.safe_dump(body))
     chapter = minibook / "notebooks/tiny.py"
     hostile_study = {"device": HOSTILE, "date": HOSTILE, "torch": HOSTILE, "numpy": HOSTILE, "source": HOSTILE}
     text = chapter.read_text().replace('"abc", 5, "a <b>cpu")', f'"abc", 5, "cpu") | {hostile_study!r}')

@@ -8,16 +8,16 @@ def one_line(text: object) -> str:
 
 
 class UserError(Exception):
-    """A mistake or a missing thing that the user can mend: what is wrong, naming the file, key or option, and what to do about it, as an instruction.
+    """A mistake or a missing thing that the user can correct: what is wrong, naming the file, key or option, and what to do about it, as an instruction.
 
-    The console command prints it as one line, ``error: <problem>. <mend>``, and exits with 2; nothing is left half-written.
+    The console command prints it as one line, ``error: <problem>. <hint>``, and exits with 2; nothing is left half-written.
     """
 
-    def __init__(self, problem: str, mend: str) -> None:
+    def __init__(self, problem: str, hint: str) -> None:
         self.problem = problem.rstrip(".")
-        self.mend = mend
-        super().__init__(f"{self.problem}. {mend}")
+        self.hint = hint
+        super().__init__(f"{self.problem}. {hint}")
 
     def __reduce__(self) -> tuple:
         """Travel between processes."""
-        return UserError, (self.problem, self.mend)
+        return UserError, (self.problem, self.hint)

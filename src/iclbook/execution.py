@@ -71,15 +71,15 @@ def run_notebook(
         executed.metadata[METADATA_KEY] = {"inputs": inputs, "profile": profile, "device": device} | made_on
         write_copy(target, executed)
     except (papermill.PapermillExecutionError, CellTimeoutError, DeadKernelError, RuntimeError) as error:
-        mend = "Run it again."
+        hint = "Run it again."
         if ran := current.get("notebook"):
             ran.cells = [cell for cell in ran.cells if cell.source != _LAST_CELL]
             _forget_source(ran)
             write_whole(failed, nbformat.writes(ran))
-            mend = f"The cells that ran are in {failed.relative_to(root)}."
+            hint = f"The cells that ran are in {failed.relative_to(root)}."
         cell, why = _explained(error, current["cell"], limit)
         where = f" at the cell starting {cell!r}" if cell else ""
-        raise UserError(f"notebooks/{name}.py stopped{where}: {why}", mend) from error
+        raise UserError(f"notebooks/{name}.py stopped{where}: {why}", hint) from error
     except OSError as error:
         what = f"cannot write to {target.parent} ({error.strerror})"
         raise UserError(what, "Free space or change its rights.") from error

@@ -120,8 +120,8 @@ def _halves(name: str, root: Path) -> dict[str, str]:
     halves: dict[str, list] = {"notebook": [], "prose": []}
     for cell in read_source(name, root).cells:
         is_text = cell.cell_type == "markdown"
-        told = {key: value for key, value in cell.metadata.items() if not key.startswith("lines_to")}  # blank lines
-        halves["prose" if is_text else "notebook"].append([cell.cell_type, told, cell.source.strip()])
+        metadata = {key: value for key, value in cell.metadata.items() if not key.startswith("lines_to")}  # blank lines
+        halves["prose" if is_text else "notebook"].append([cell.cell_type, metadata, cell.source.strip()])
         if not is_text:
             halves["prose"].append([])  # a paragraph that moved across a code cell is new prose
     return {half: hashlib.sha256(json.dumps(found).encode()).hexdigest() for half, found in halves.items()}

@@ -9,7 +9,7 @@ from . import draw
 from .errors import one_line
 from .project import PROFILES, check_profile
 
-#: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can mend; Ctrl-C.
+#: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can correct; Ctrl-C.
 MOVED, MISTAKE, INTERRUPTED = 1, 2, 130
 
 _ABOUT = """\
@@ -53,7 +53,7 @@ def positive(text: str) -> int:
 
 
 def option(name: str, metavar: str | None, about: str, **settings: Any) -> tuple[str, dict]:
-    """What argparse is told of an option or an argument."""
+    """Name and settings of an option or an argument, as argparse takes them."""
     return name, {"metavar": metavar, "help": about} | settings
 
 

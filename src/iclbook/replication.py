@@ -160,7 +160,7 @@ def keep_provenance(paper: str, profile: str, root: Path) -> None:
 DRAW = 1
 #: Joint errors beyond which deviations are counted, and the share of a normal law there.
 BEYOND = {k: math.erfc(k / math.sqrt(2)) for k in (1, 2, 3)}
-#: Margins that are told apart when asking whether they foresee which parts come out otherwise.
+#: Classes of margins when asking whether they foresee which parts come out otherwise.
 MARGINS = (1, 2, 5, 20)
 
 
@@ -272,8 +272,8 @@ def _calibration(found: Sequence) -> list[str]:
         z = np.concatenate([*of.values()]) if of else np.empty(0)
         shares = " | ".join(f"{number(100 * np.mean(np.abs(z) > k), 2)} %" if len(z) else "" for k in BEYOND)
         far = sorted(of, key=lambda key: -np.abs(of[key]).max())[:3]
-        told = ", ".join(f"`{key}` {number(float(of[key][np.abs(of[key]).argmax()]), 2)}" for key in far)
-        lines.append(f"| {render.plain_markdown(title)} | {len(z)} | {shares} | {told} |")
+        largest = ", ".join(f"`{key}` {number(float(of[key][np.abs(of[key]).argmax()]), 2)}" for key in far)
+        lines.append(f"| {render.plain_markdown(title)} | {len(z)} | {shares} | {largest} |")
     return lines
 
 
@@ -297,15 +297,15 @@ def histogram(z: np.ndarray, reach: float = 4.125) -> str:
 
 def fold_lines(root: Path) -> dict[str, str]:
     """Claim id -> what its verdict's fold says of the other draw, in HTML; nothing of what rests on no value that moved."""
-    told = {}
+    lines = {}
     for pair in (pair for replica in replicas(DRAW, root) for pair in replica.pairs()):
         if not (pair.decided and pair.moved):
             continue
         late = pair.late()
         words = "the same verdict" if not pair.differs else f"<em>{pair.second.word}</em>"
         rule = f"; {late[True]} of {late.total()} late rules come out as before" if late else ""
-        told[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {words}{rule}</div>'
-    return told
+        lines[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {words}{rule}</div>'
+    return lines
 
 
 if __name__ == "__main__":

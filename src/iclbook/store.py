@@ -60,13 +60,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = {"is": type(value).__name__}
+        description = {"is": type(value).__name__}
         for each in filter(lambda each: each.compare, dataclasses.fields(value)):
             own, make = getattr(value, each.name), each.default_factory
             default = each.default if make is dataclasses.MISSING else make()
             if default is dataclasses.MISSING or plain(own) != plain(default):
-                found[each.name] = plain(own)
-        return found
+                description[each.name] = plain(own)
+        return description
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
@@ -228,8 +228,8 @@ def load_states(paper: str, profile: str, study: str, root: Path | None = None) 
     if "states" not in about:
         return {}
     base, command = folder(paper, profile, root) / study, f"{_command(paper, profile, study)} --fresh"
-    found = _arrays(base, {STATES: about["states"]}, command)
-    return {key.removeprefix(f"{STATES}/"): array for key, array in found.items()}
+    arrays = _arrays(base, {STATES: about["states"]}, command)
+    return {key.removeprefix(f"{STATES}/"): array for key, array in arrays.items()}
 
 
 def missing_groups(paper: str, profile: str, study: str, config: Any, root: Path | None = None) -> tuple[str, ...]:
@@ -272,10 +272,10 @@ def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.n
             if hashlib.sha256(content).hexdigest() != checksum:
                 raise ValueError("its checksum differs")
             with np.load(io.BytesIO(content), allow_pickle=False) as data:
-                found = {f"{group}/{name}": data[name] for name in data.files}
-            if not all(isinstance(array, np.ndarray) for array in found.values()):
+                loaded = {f"{group}/{name}": data[name] for name in data.files}
+            if not all(isinstance(array, np.ndarray) for array in loaded.values()):
                 raise ValueError("it holds what is no array")
-            arrays |= found
+            arrays |= loaded
     return arrays
 
 

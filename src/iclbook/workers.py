@@ -147,7 +147,7 @@ def versions(arguments: Any) -> Mapping[str, str]:
 
 def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> Any:
     """What a packed call returns or raises in a process of its own, which is begun again when it is killed. ``is_wanted`` is asked every half a second; once it
-    says no, the process is told to stop, writes its checkpoint, and this is an InterruptedError."""
+    says no, the process gets a signal to stop, writes its checkpoint, and this is an InterruptedError."""
     for _ in range(TRIES):
         kind, content = _once(request, callback, is_wanted)
         if kind == "done":
@@ -176,13 +176,13 @@ def _once(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> 
         ) as process,
     ):
         theirs.close()
-        told = False
+        stopping = False
         try:
             pipe.send_bytes(request)
             while True:
-                if not told and not is_wanted():
+                if not stopping and not is_wanted():
                     process.send_signal(signal.SIGINT)
-                    told = True
+                    stopping = True
                 if pipe.poll(PULSE):
                     kind, content = pipe.recv()
                     if kind != "at":
@@ -262,7 +262,7 @@ class Cluster(Processes):
         return self._pool.submit(_on_worker, request, number)
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
-        self.client.close()  # tasks that nobody wants any more are told to stop
+        self.client.close()  # tasks that nobody wants any more are stopped
         super().__exit__(kind, problem, trace)
         if kind is None:
             return

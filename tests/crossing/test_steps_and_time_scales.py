@@ -83,8 +83,8 @@ def test_a_statistic_that_knows_the_truth_has_area_one_and_one_that_does_not_a_h
     assert set(by) == {"slope", "r2", "signs", "reduction", "rate"}
     assert all(len(groups["descend"]) == 20 and len(groups["others"]) == 20 for groups in by.values())
     truth = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.zeros(20))}
-    blind = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.ones(20))}
-    values = descent.descent_values({**by, "slope": truth, "r2": blind})
+    uninformative = {"descend": np.ones(20), **dict.fromkeys(descent.OTHERWISE, np.ones(20))}
+    values = descent.descent_values({**by, "slope": truth, "r2": uninformative})
     assert values["roc/slope"].value == 1
     assert values["roc/r2"].value == 0.5
     assert 0.5 <= values["roc/by_lot"] < 0.9, "by lot, nothing is told; the largest of twenty areas"

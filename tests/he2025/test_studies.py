@@ -154,7 +154,7 @@ def test_verify_refuses_results_that_do_not_replay(root):
     with pytest.raises(UserError, match="replay of tiny deviates") as caught:
         verify_study(TINY, "paper")
     assert "\n" not in str(caught.value)
-    assert "--fresh" in caught.value.mend
+    assert "--fresh" in caught.value.hint
     assert files(root) == before, "what does not replay keeps its stamp"
 
 

@@ -24,7 +24,7 @@ def test_what_fails_has_a_counterexample_that_fractions_confirm_and_no_statement
     (example,) = (s for s in STATEMENTS if s.id == "V2/window")
     assert check(replace(example, counterexample={"a": 1, "q_k": 1, "v_o": 1})).word == UNDECIDED  # it is none
     assert {r.word for r in check_all()} <= {PROVED, NEEDS, REFUTED}
-    assert all(r.word == NEEDS for r in check_all() if r.statement.mend)
+    assert all(r.word == NEEDS for r in check_all() if r.statement.hypothesis)
 
 
 def test_the_solver_and_fractions_agree_on_random_points():
@@ -65,5 +65,5 @@ def test_v1_and_a7_do_not_use_what_they_define():
 def test_tables_name_counterexample_and_repair():
     (row,) = [r for r in failing_table().rows if r["statement"] == "V2/window"]
     assert row["result"] == NEEDS
-    assert "weakest" in row["mended by"]
+    assert "weakest" in row["added hypothesis"]
     assert "v_o" in row["counterexample"]

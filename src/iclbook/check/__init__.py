@@ -53,7 +53,7 @@ class Difference:
 
 @dataclass
 class ChapterCheck:
-    """What the check found in one chapter."""
+    """Result of the check of one chapter."""
 
     chapter: str
     paper: str
@@ -71,10 +71,10 @@ class ChapterCheck:
 
 
 def _ledger(name: str, root: Path) -> Ledger:
-    found = next((ledger for ledger in all_ledgers(root) if ledger.chapter_name == name), None)
-    if found is None:
+    ledger = next((ledger for ledger in all_ledgers(root) if ledger.chapter_name == name), None)
+    if ledger is None:
         raise UserError(f"no ledger names notebooks/{name}.py", "Set chapter: in its claims.yaml.")
-    return found
+    return ledger
 
 
 def check(
@@ -182,7 +182,7 @@ def _check_one(
 
 def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None) -> dict[str, str]:
     """The verdict of every claim in a word."""
-    return {claim_id: found.word for claim_id, found in judge(ledger, records, profile, reference).items()}
+    return {claim_id: verdict.word for claim_id, verdict in judge(ledger, records, profile, reference).items()}
 
 
 def compare(
@@ -239,7 +239,7 @@ def _on_other_machines(
         with _elsewhere(root) as copy:
             for name, done, _ in run_chapters(names, profile, "cpu", copy, jobs, machine):
                 runs[name].append(
-                    UserError(f"{machine}: {done.problem}", done.mend)
+                    UserError(f"{machine}: {done.problem}", done.hint)
                     if isinstance(done, UserError)
                     else ({key: record.value for key, record in read_records(done).items()}, read_figures(done))
                 )
@@ -266,7 +266,7 @@ def with_spread(reference: Reference, others: Sequence[Run | UserError]) -> Refe
     return replace(reference, spread=spread, figures=figures)
 
 
-# -- what was found, for a terminal and as JSON ---------------------------------------------------------------------------
+# -- the results, for a terminal and as JSON -------------------------------------------------------------------------------
 
 
 def table(results: Sequence[ChapterCheck]) -> str:

@@ -24,13 +24,13 @@ Digest = Mapping[str, list[float]]
 
 def read_figures(path: Path) -> dict[str, Digest]:
     """Name -> digest of every figure, slider and page model of an executed chapter; the name is the beginning of the alt text or the title."""
-    found: dict[str, Digest] = {}
+    digests: dict[str, Digest] = {}
     with reading(path, f"Run `iclbook run {path.stem}` again."):
         for name, series in _artefacts(json.loads(path.read_text(encoding="utf-8"))):
-            count = sum(other == name or other.startswith(f"{name} #") for other in found)
+            count = sum(other == name or other.startswith(f"{name} #") for other in digests)
             name = f"{name} #{count + 1}" if count else name
-            found[name] = {label: _condensed(numbers) for label, numbers in series.items()}
-    return found
+            digests[name] = {label: _condensed(numbers) for label, numbers in series.items()}
+    return digests
 
 
 def moved(reference: Mapping[str, Digest], measured: Mapping[str, Digest]) -> Iterator[tuple[str, str, str]]:
@@ -87,15 +87,15 @@ def _slug(text: str) -> str:
 
 def _columns(text: str) -> dict[str, list[float]]:
     """The numbers of a figure's CSV by panel, series and column."""
-    found: dict[str, list[float]] = {}
+    columns: dict[str, list[float]] = {}
     for row in csv.DictReader(io.StringIO(text)):
         series = " / ".join(row.get(name) or "" for name in ("panel", "series", "kind"))
         for column, cell in row.items():
             if column in ("panel", "series", "kind", "title", "x axis", "y axis", "x name", "y name"):
                 continue
             if numbers := list(_numbers(cell)):
-                found.setdefault(f"{series} / {column}", []).extend(numbers)
-    return found
+                columns.setdefault(f"{series} / {column}", []).extend(numbers)
+    return columns
 
 
 def _numbers(value: Any) -> Iterator[float]:

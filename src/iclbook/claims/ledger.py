@@ -62,7 +62,7 @@ class Part:
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value. None: ``KEY_se`` where that is recorded (:meth:`with_error`), and no error otherwise; the empty text (``none`` in the
             file): none at all, because the rule already judges in standard errors.
-        refuses: what the rule must not pass either, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
+        negative_control: a value that the rule must fail, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
         format: how prose shows the value, such as ``.0%``; three significant digits otherwise.
         late: the rule was written or changed after a first run.
@@ -77,7 +77,7 @@ class Part:
     because: Words
     reading: Words | None = None
     error: Annotated[Key, AfterValidator(lambda key: "" if key == "none" else key)] | None = None
-    refuses: (
+    negative_control: (
         Annotated[Term, PlainValidator(lambda text, info: Term.parse(with_printed(str(text), info.context)))] | None
     ) = None
     format: Format | None = None
@@ -97,7 +97,7 @@ class Part:
     @property
     def keys(self) -> tuple[str, ...]:
         """Every key that decides the part: its own, its error's, its control's and those that its rule compares with."""
-        control = self.refuses.key if self.refuses is not None else None
+        control = self.negative_control.key if self.negative_control is not None else None
         return (self.key, *(key for key in (self.error, control) if key), *self.rule.references())
 
 
@@ -135,7 +135,8 @@ class Claim:
     def rules_digest(self) -> str:
         """Digest of all that judges it: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
         parts = [
-            (p.key, p.rule.text, p.error, p.reading, p.printed, p.refuses and astuple(p.refuses)) for p in self.parts
+            (p.key, p.rule.text, p.error, p.reading, p.printed, p.negative_control and astuple(p.negative_control))
+            for p in self.parts
         ]
         judged = (parts, self.decides, self.reduced is None, self.fails_as, self.conjunction)
         return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]
@@ -210,10 +211,10 @@ class Ledger:
 
     def claim(self, claim_id: str) -> Claim:
         """The claim of that id; another id is refused with the nearest one."""
-        found = {claim.id: claim for claim in self.claims}
-        if claim_id in found:
-            return found[claim_id]
-        hint = nearest(claim_id, found) or f"`iclbook claims {self.paper}` lists all claims."
+        by_id = {claim.id: claim for claim in self.claims}
+        if claim_id in by_id:
+            return by_id[claim_id]
+        hint = nearest(claim_id, by_id) or f"`iclbook claims {self.paper}` lists all claims."
         raise UserError(f"{shown(self.path)} has no claim {claim_id!r}", hint)
 
     def require_key(self, key: str) -> None:
@@ -256,8 +257,8 @@ def all_ledgers(root: Path | None = None) -> list[Ledger]:
 
 def ledger_of(name: str, root: Path) -> Ledger:
     """A ledger by its paper's key or by its chapter's name."""
-    found = [ledger for ledger in all_ledgers(root) if name in (ledger.paper, ledger.chapter_name)]
-    return found[0] if found else load_ledger(name, root)
+    named = [ledger for ledger in all_ledgers(root) if name in (ledger.paper, ledger.chapter_name)]
+    return named[0] if named else load_ledger(name, root)
 
 
 def read_ledger(path: Path) -> Ledger:

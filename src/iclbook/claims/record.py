@@ -71,12 +71,12 @@ def read_records(path: Path | str) -> dict[str, Record]:
     with reading(path, f"Run `iclbook run {path.stem}` again."):
         notebook = json.loads(path.read_text(encoding="utf-8"))
         outputs = [output.get("data", {}) for output in cell_outputs(notebook)]
-        found = {}
+        records = {}
         for data in (data for data in outputs if VALUE_MIME in data):
             body, text = json.loads("".join(data[VALUE_MIME])), ast.literal_eval("".join(data[TEXT_MIME]))
             key = "".join(body["key"])  # a text, or it is damaged
-            found[key] = Record(key, _plain(key, body["value"]), "".join(text))
-    return found
+            records[key] = Record(key, _plain(key, body["value"]), "".join(text))
+    return records
 
 
 def _plain(key: str, value: Any) -> Value:

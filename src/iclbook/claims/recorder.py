@@ -74,20 +74,20 @@ class Recorder:
     def _judge(self, claim_ids: Sequence[str]) -> list[Verdict]:
         by = tolerances_of({key: record.value for key, record in self.records.items()}, self.reference)
         claims = [self.ledger.claim(claim_id) for claim_id in claim_ids]
-        found = [verdict(claim, self.records, self.profile, by) for claim in claims]
-        pages = [verdict_html(c, result, c.id not in self._shown) for c, result in zip(claims, found, strict=True)]
-        self._shown |= {claim.id: result.word for claim, result in zip(claims, found, strict=True)}
-        self._show(strip_html(pages), "\n".join(map(verdict_text, claims, found)))
-        return found
+        verdicts = [verdict(claim, self.records, self.profile, by) for claim in claims]
+        pages = [verdict_html(c, result, c.id not in self._shown) for c, result in zip(claims, verdicts, strict=True)]
+        self._shown |= {claim.id: result.word for claim, result in zip(claims, verdicts, strict=True)}
+        self._show(strip_html(pages), "\n".join(map(verdict_text, claims, verdicts)))
+        return verdicts
 
     def table(self) -> None:
         """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table. A badge that was shown too early is refused."""
-        found = judge(self.ledger, self.records, self.profile, self.reference)
-        early = [claim_id for claim_id, word in self._shown.items() if found[claim_id].word != word]
+        verdicts = judge(self.ledger, self.records, self.profile, self.reference)
+        early = [claim_id for claim_id, word in self._shown.items() if verdicts[claim_id].word != word]
         if early:
-            told = f"{early[0]} was shown as {self._shown[early[0]]!r} and is {found[early[0]].word!r}"
-            raise UserError(told, "Show its badge after everything that its parts name is recorded.")
-        rows = [(claim, found[claim.id]) for claim in self.ledger.claims]
+            what = f"{early[0]} was shown as {self._shown[early[0]]!r} and is {verdicts[early[0]].word!r}"
+            raise UserError(what, "Show its badge after everything that its parts name is recorded.")
+        rows = [(claim, verdicts[claim.id]) for claim in self.ledger.claims]
         self._show(closing_html(rows, self._shown), table_text(rows))
 
     def _show(self, html: str, text: str) -> None:

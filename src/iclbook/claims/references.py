@@ -134,7 +134,7 @@ def pooled(reference: Reference) -> dict[str, Value]:
     """
     drawn = {figure_of(key) for key in reference.records if _is_drawn(reference, key)}
     found: dict[str, Value] = {}
-    for key, value in reference.records.items():
+    for key in reference.records:
         names = (key, f"{key}_se")
         rows = [draw for draw in (reference.records, *reference.draws) if all(name in draw for name in names)]
         columns = [[draw[name] for draw in rows] for name in names]
@@ -213,10 +213,10 @@ def spread_of(reference: Value, others: Sequence[Value]) -> Spread:
 
 def read_reference(path: Path, root: Path) -> Reference:
     """Read a stored reference."""
-    mend = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
+    hint = f"Make it with `iclbook check {path.stem} --profile {path.parent.name} --update` and review the change."
     if not path.is_file():
-        raise UserError(f"{path.relative_to(root)} is not there", mend)
-    with reading(path, mend):
+        raise UserError(f"{path.relative_to(root)} is not there", hint)
+    with reading(path, hint):
         body = json.loads(path.read_text(encoding="utf-8"))
         parts = {name: dict(body[name]) for name in ("records", "verdicts")}
         parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}

@@ -108,8 +108,8 @@ def verdict_text(claim: Claim, verdict: Verdict) -> str:
 
 def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
     """How many claims, or questions, have each word; every word present, in the scoreboard's order."""
-    found = Counter(verdict.word for claim, verdict in rows if claim.is_question == questions)
-    return {word: found[word] for word in (v.ANSWER_WORDS if questions else v.WORDS)}
+    totals = Counter(verdict.word for claim, verdict in rows if claim.is_question == questions)
+    return {word: totals[word] for word in (v.ANSWER_WORDS if questions else v.WORDS)}
 
 
 def counts_line(rows: Iterable[Row]) -> str:

@@ -82,12 +82,14 @@ class Distance(NamedTuple):
     margin: float
 
     @classmethod
-    def make(cls, holds: bool, gap: float, values: Sequence[float], doubts: Sequence[float]) -> "Distance":
-        """From the gap between the ``values`` of the sides, whose uncertainties are ``doubts``. A value at its bound decides if all sides are the same on
+    def make(cls, holds: bool, gap: float, values: Sequence[float], uncertainties: Sequence[float]) -> "Distance":
+        """From the gap between the ``values`` of the sides, with their ``uncertainties``. A value at its bound decides if all sides are the same on
         every machine, as a count is."""
-        steady = all(off <= ROUNDING * abs(value) for value, off in zip(values, doubts, strict=True))
-        doubt = sum(doubts)
-        return cls(holds, math.inf if doubt == 0 or (gap == 0 and steady) else abs(gap) / doubt)
+        steady = all(
+            uncertainty <= ROUNDING * abs(value) for value, uncertainty in zip(values, uncertainties, strict=True)
+        )
+        uncertainty = sum(uncertainties)
+        return cls(holds, math.inf if uncertainty == 0 or (gap == 0 and steady) else abs(gap) / uncertainty)
 
 
 @dataclass(frozen=True)
@@ -129,44 +131,47 @@ class Rule:
         return all(item.holds for item in self.distances(value, records, None, {}))
 
     def distances(
-        self, value: Value, records: Mapping[str, Value], doubt: Value | None, doubts: Mapping[str, Value]
+        self, value: Value, records: Mapping[str, Value], uncertainty: Value | None, uncertainties: Mapping[str, Value]
     ) -> list[Distance]:
         """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold. An interval makes two conditions
         of each element of a list, the other rules one.
 
         Args:
-            doubt: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.
-            doubts: the same for the records that the rule names.
+            uncertainty: how far the value may be off, a number or a list like the value; for texts and truth values 0 if it cannot change.
+            uncertainties: the same for the records that the rule names.
         """
         if self.kind in ("truth", "text"):
             items = _items(value)
             if self.kind == "truth" and not all(isinstance(item, bool) for item in items):
                 raise TypeError(f"a truth value is needed, not {value!r}")
             wanted = self.word == "true" if self.kind == "truth" else self.word
-            off = _items(0.0 if doubt is None else doubt)
-            off = off * len(items) if len(off) == 1 else off
-            return [Distance(i == wanted, 0.0 if o else math.inf) for i, o in zip(items, off, strict=True)]
+            own = _items(0.0 if uncertainty is None else uncertainty)
+            own = own * len(items) if len(own) == 1 else own
+            return [Distance(i == wanted, 0.0 if u else math.inf) for i, u in zip(items, own, strict=True)]
         rows = _rows(value, [term.value(records) for term in self.terms])
-        terms = [0.0 if term.key is None else doubts.get(term.key, 0.0) for term in self.terms]
-        off = _rows(0.0 if doubt is None else doubt, terms, len(rows))
-        return [distance for pair in zip(rows, off, strict=True) for distance in self._distances(*pair)]
+        terms = [0.0 if term.key is None else uncertainties.get(term.key, 0.0) for term in self.terms]
+        own = _rows(0.0 if uncertainty is None else uncertainty, terms, len(rows))
+        return [distance for pair in zip(rows, own, strict=True) for distance in self._distances(*pair)]
 
-    def _distances(self, row: tuple[float, ...], off: tuple[float, ...]) -> list[Distance]:
+    def _distances(self, row: tuple[float, ...], uncertainties: tuple[float, ...]) -> list[Distance]:
         value, *terms = row
         if self.kind == "order":
-            return [Distance.make(_ORDERS[self.word][0](value, terms[0]), value - terms[0], row, off)]
+            return [Distance.make(_ORDERS[self.word][0](value, terms[0]), value - terms[0], row, uncertainties)]
         if self.kind == "in":
             low, high = terms
             return [
-                Distance.make(low <= value, value - low, (value, low), off[:2]),
-                Distance.make(value <= high, high - value, (value, high), (off[0], off[2])),
+                Distance.make(low <= value, value - low, (value, low), uncertainties[:2]),
+                Distance.make(value <= high, high - value, (value, high), (uncertainties[0], uncertainties[2])),
             ]
         width, centre = terms
-        widths = off[1]
+        widths = uncertainties[1]
         if self.percent:
-            width, widths = width * abs(centre) / 100, (off[1] * abs(centre) + abs(width) * off[2]) / 100
+            width, widths = (
+                width * abs(centre) / 100,
+                (uncertainties[1] * abs(centre) + abs(width) * uncertainties[2]) / 100,
+            )
         holds = abs(value - centre) <= width
-        return [Distance.make(holds, width - abs(value - centre), row, (off[0], widths, off[2]))]
+        return [Distance.make(holds, width - abs(value - centre), row, (uncertainties[0], widths, uncertainties[2]))]
 
 
 def parse_rule(text: str) -> Rule:

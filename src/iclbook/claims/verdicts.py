@@ -51,7 +51,7 @@ ANSWER_WORDS = (YES, YES_REDUCED, DEPENDS, NO, TOO_CLOSE, OUT_OF_REACH, OPEN)
 #: were on the other side of the bound, a measurement so far on this side would occur in fewer than one repetition of forty. With one it would be one of six,
 #: and with three a claim would need twice the runs.
 ERRORS = 2.0
-#: Margins above it are not told apart.
+#: Margins above it are printed alike.
 AMPLE = 1000
 
 
@@ -63,8 +63,8 @@ class PartResult(Part):
         text: the measured value.
         bound: the rule in words.
         margin: distance from coming out the other way in units of the uncertainty (:func:`margin`); None where it is not known.
-        control: what the rule must not pass, in words; empty without one.
-        blind: whether the rule passes it all the same.
+        control: the negative control and its outcome, in words; empty without one.
+        passes_control: whether the rule passes its negative control.
     """
 
     text: str
@@ -72,7 +72,7 @@ class PartResult(Part):
     holds: bool
     margin: float | None
     control: str
-    blind: bool
+    passes_control: bool
 
     @property
     def sampled(self) -> bool:
@@ -86,8 +86,8 @@ class PartResult(Part):
 
     @property
     def close(self) -> bool:
-        """Whether a repetition may come out the other way, or the part holds by a rule that passes what it must refuse."""
-        return (self.margin is not None and self.margin <= 1) or (self.blind and self.holds)
+        """Whether a repetition may come out the other way, or the part holds by a rule that passes its negative control."""
+        return (self.margin is not None and self.margin <= 1) or (self.passes_control and self.holds)
 
     @property
     def rule_text(self) -> str:
@@ -176,14 +176,14 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
         return Verdict(words[NOT_YET_TESTED], "no rule yet")
     if missing:
         return Verdict(words[NOT_YET_TESTED], "not recorded: " + ", ".join(missing), results)
-    found = _judge(claim, results, profile)
+    outcome = _judge(claim, results, profile)
     # A part more that holds never makes a word worse, so what happens in between need not be tried.
     ways = (tuple(replace(p, holds=holds) if p.close else p for p in results) for holds in (True, False))
-    if all(_judge(claim, way, profile).word == found.word for way in ways):
-        return found
+    if all(_judge(claim, way, profile).word == outcome.word for way in ways):
+        return outcome
     close = [f"{part.full_name} ({part.text}, rule: {part.rule_text})" for part in results if part.close]
-    remark = _joined(f"does not decide: {', '.join(close)}", f"as measured: {found.word}", found.remark)
-    return Verdict(words[TOO_CLOSE], remark, results, found.reading)
+    remark = _joined(f"does not decide: {', '.join(close)}", f"as measured: {outcome.word}", outcome.remark)
+    return Verdict(words[TOO_CLOSE], remark, results, outcome.reading)
 
 
 def _joined(*texts: str) -> str:
@@ -192,9 +192,9 @@ def _joined(*texts: str) -> str:
 
 def _judge(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
     """The verdict or answer from which parts hold. An answer that another reading would change depends."""
-    found = _claimed(claim, results, profile)
-    answer = DEPENDS if found.in_one_reading else ANSWERS[found.word]
-    return replace(found, word=answer) if claim.is_question else found
+    outcome = _claimed(claim, results, profile)
+    answer = DEPENDS if outcome.in_one_reading else ANSWERS[outcome.word]
+    return replace(outcome, word=answer) if claim.is_question else outcome
 
 
 def _claimed(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
@@ -240,17 +240,17 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tup
             continue
         try:
             text, value = _text(part, records, by), values[part.key]
-            control, blind = _control(part, value, values)
-            found = PartResult(
+            control, passes_control = _control(part, value, values)
+            result = PartResult(
                 **vars(part),
                 text=text if len(text) <= 80 else text[:60].rsplit(", ", 1)[0] + ", \u2026",
                 bound=part.rule.describe(values),
                 holds=part.rule.check(value, values),
                 margin=margin(part, values, by),
                 control=control,
-                blind=blind,
+                passes_control=passes_control,
             )
-            results.append(found)
+            results.append(result)
         except (TypeError, ValueError) as problem:
             named = f"{part.key!r} with error {part.error!r}" if part.error else repr(part.key)
             what = f"rule {part.rule.text!r} does not fit what {named} recorded ({problem})"
@@ -276,8 +276,8 @@ def margin(part: Part, values: Mapping[str, Value], by: Tolerances) -> float | N
     """
     if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
         return None
-    doubt = _uncertainty(by.tolerances[part.key], values[part.error] if part.error else 0.0)
-    conditions = part.rule.distances(values[part.key], values, doubt, by.tolerances)
+    uncertainty = _uncertainty(by.tolerances[part.key], values[part.error] if part.error else 0.0)
+    conditions = part.rule.distances(values[part.key], values, uncertainty, by.tolerances)
     failing = [condition.margin for condition in conditions if not condition.holds]
     return max(failing) if failing else min(condition.margin for condition in conditions)
 
@@ -290,14 +290,14 @@ def _uncertainty(rounding: Value, error: Value) -> Value:
 
 
 def _control(part: Part, value: Value, values: Mapping[str, Value]) -> tuple[str, bool]:
-    """What the rule must not pass, in words, and whether it passes: as a whole where the part's value is a list, any of it where the value is one number."""
-    if part.refuses is None:
+    """The negative control in words, and whether the rule passes it: as a whole where the part's value is a list, any of it where the value is one number."""
+    if part.negative_control is None:
         return "", False
-    control = part.refuses.value(values)
+    control = part.negative_control.value(values)
     one_of = control if isinstance(control, list) and not isinstance(value, list) else [control]
-    blind = any(part.rule.check(item, values) for item in one_of)
-    outcome = "passes as well, so it decides nothing" if blind else "fails it"
-    return f"control {part.refuses.named(values)} {outcome}", blind
+    passes = any(part.rule.check(item, values) for item in one_of)
+    outcome = "passes as well, so it decides nothing" if passes else "fails it"
+    return f"control {part.negative_control.named(values)} {outcome}", passes
 
 
 def _best_reading(results: tuple[PartResult, ...]) -> str | None:

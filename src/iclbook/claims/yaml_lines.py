@@ -20,13 +20,13 @@ class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Lined:
         """With lines; a key that is written twice, of which YAML would take the second, is refused."""
-        found, lines = Lined(super().construct_mapping(node, deep)), {}
+        mapping, lines = Lined(super().construct_mapping(node, deep)), {}
         for key, _ in node.value:
             if key.value in lines:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is written twice", key.start_mark)
             lines[key.value] = key.start_mark.line + 1
-        found.lines = lines
-        return found
+        mapping.lines = lines
+        return mapping
 
     def construct_sequence(self, node: yaml.SequenceNode, deep: bool = False) -> list:
         """With one entry a reading where an entry has several."""
@@ -38,19 +38,19 @@ def _by_reading(entry: Any) -> list:
     readings = entry.get("readings") if isinstance(entry, Lined) else None
     if not isinstance(readings, Lined) or not readings or "reading" in entry:  # a part refuses what is left of it
         return [entry]
-    found = []
+    entries = []
     for reading, piece in readings.items():
         texts = {name: text for name, text in entry.items() if name != "readings"}
         filled = {name: t.replace("{}", str(piece)) if isinstance(t, str) else t for name, t in texts.items()}
-        found.append(Lined(filled, reading=reading))
-        found[-1].lines = entry.lines
-    return found
+        entries.append(Lined(filled, reading=reading))
+        entries[-1].lines = entry.lines
+    return entries
 
 
 def read_yaml(path: Path) -> Any:
     """What a YAML file says, every value a text."""
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         what = f"not valid YAML ({one_line(problem.problem or problem)[:200]})"
@@ -64,21 +64,21 @@ def read_yaml(path: Path) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as bad:
         what = f"{shown(path)} is not readable as YAML: {one_line(bad)[:200]}"
         raise UserError(what, "Save it as UTF-8 text.") from None
-    if found is None:
+    if body is None:
         raise at_line(path, 1, "the file is empty", "Restore it.")
-    return found
+    return body
 
 
-def line_of(found: Any, where: tuple[str | int, ...]) -> int:
+def line_of(node: Any, where: tuple[str | int, ...]) -> int:
     """The line of a value by its place, such as ``("claims", 0, "id")``: where its key stands; as near as the place is there."""
     line = 1
     for step in where:
         try:
-            line, found = found.lines.get(step, line) if isinstance(found, Lined) else line, found[step]
+            line, node = node.lines.get(step, line) if isinstance(node, Lined) else line, node[step]
         except (LookupError, TypeError):
             break
-        if isinstance(step, int) and isinstance(found, Lined):
-            line = next(iter(found.lines.values()), line)
+        if isinstance(step, int) and isinstance(node, Lined):
+            line = next(iter(node.lines.values()), line)
     return line
 
 

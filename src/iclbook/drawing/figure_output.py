@@ -109,7 +109,7 @@ def png(pixels: np.ndarray, colours: int | None = 256) -> bytes:
 # -- origin ---------------------------------------------------------------------------------------------------------------
 
 
-#: The stored results that a figure draws, as ``style.show`` was told.
+#: The stored results that a figure draws, from the argument ``of`` of ``style.show``.
 drawn_from: WeakKeyDictionary[Figure, tuple[Results, ...]] = WeakKeyDictionary()
 
 

@@ -104,13 +104,13 @@ def compute(
 
 def _share(computation: Computation, members: Sequence[int], progress: bool) -> Arrays:
     """All groups of some members, ``"group/name" -> array``."""
-    found = {}
+    arrays = {}
     with progress_bar(progress, len(computation.groups), unit="group") as update:
         for group in computation.groups:
             for name, array in computation.compute(group, members).items():
-                found[f"{group}/{name}"] = np.asarray(array)
+                arrays[f"{group}/{name}"] = np.asarray(array)
             update(1)
-    return found
+    return arrays
 
 
 def verify_computation(computation: Computation, profile: str, every: bool = False) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
     """
 
     def made(group: str, places: np.ndarray) -> Arrays:
-        found = computation.compute(group, [computation.members[int(k)] for k in places])
-        return {name: np.asarray(array, float) for name, array in found.items()}
+        computed = computation.compute(group, [computation.members[int(k)] for k in places])
+        return {name: np.asarray(array, float) for name, array in computed.items()}
 
     worst = 0.0
     for i, group in enumerate(computation.groups):
@@ -157,11 +157,11 @@ def deviation(computation: Computation, results: store.Results, every: bool = Fa
 
 def _shares(again: Arrays, stored: Arrays, moved: Arrays, within: float) -> np.ndarray:
     """Each member's largest distance as a share of what is allowed, ``(M,)``; infinite where one of two is no number."""
-    found = []
+    worst = []
     for name, array in again.items():
         other, axes = stored[name], tuple(range(1, array.ndim))
         size = np.nanmax(np.abs(other), axis=axes, keepdims=True, initial=0.0)
         distance = np.where(np.isnan(array) == np.isnan(other), apart(array, other), np.inf)
         shares = share_of(distance, within * size + FACTOR * moved[name])
-        found.append(shares.max(axis=axes, initial=0.0))
-    return np.max(found, axis=0)
+        worst.append(shares.max(axis=axes, initial=0.0))
+    return np.max(worst, axis=0)

@@ -126,15 +126,15 @@ class Ensemble:
         """Measurements of all runs, ``name -> (R, ...)``, some of the ``batch`` that they see, and the parameters to keep at every record."""
         observe = self.group.observe
         if hasattr(observe, "of_runs"):
-            found = observe.of_runs(self, params, batch, held_out)
+            values = observe.of_runs(self, params, batch, held_out)
         else:
 
             def one_run(p: Tensors) -> Tensors:
                 weights = {f"model.{k}": v for k, v in p.items()}
                 return functional_call(self._observed, weights, (held_out,))
 
-            found = vmap(one_run)(params)
-        return found if self.group.keep_at else found | {name: params[name] for name in self.group.keep}
+            values = vmap(one_run)(params)
+        return values if self.group.keep_at else values | {name: params[name] for name in self.group.keep}
 
     def leaves(self) -> list[Tensor]:
         """Parameters, optimiser state and sum of losses since the last record, each with the runs first."""

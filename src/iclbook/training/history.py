@@ -115,10 +115,10 @@ def segment_ends(record: Sequence[int]) -> list[int]:
 
 def segment_states(ensembles: Sequence[Ensemble], record: Sequence[int], done: int) -> dict[str, Tensor]:
     """The state at step ``done`` of the first run of every group that is not too large, ``"group/step/part" -> tensor``."""
-    found = {}
+    states = {}
     for ensemble in ensembles:
         parts = [x[:1].cpu().clone() for x in ensemble.leaves()]
         kept = LARGEST // sum(part.nbytes for part in parts)
         if kept and done + SEGMENT in segment_ends(record)[-kept:]:
-            found |= {f"{ensemble.group.name}/{done}/{j}": part for j, part in enumerate(parts)}
-    return found
+            states |= {f"{ensemble.group.name}/{done}/{j}": part for j, part in enumerate(parts)}
+    return states

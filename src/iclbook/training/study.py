@@ -144,9 +144,9 @@ def train_study(
             trained = [task.result() for task in tasks]
         every, kept, abouts = zip(*trained, strict=True)
         names = [g.name for g in todo.groups]
-        histories = {name: joined([found[name] for found in every if name in found], axis=1) for name in names}
+        histories = {name: joined([piece[name] for piece in every if name in piece], axis=1) for name in names}
         # of a group in pieces, states are kept of the first
-        states = {key: state for found in reversed(kept) for key, state in found.items()}
+        states = {key: state for piece in reversed(kept) for key, state in piece.items()}
         arrays = pack(histories)
         if study.measure is not None:
             arrays |= study.measure(todo, histories)

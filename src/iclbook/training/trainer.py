@@ -197,11 +197,11 @@ class Trainer:
             mean = total / steps_since if steps_since else torch.full_like(total, torch.nan)
             held_out = self._held_out[group.observe]
             # a perturbed replica is measured at moved parameters: measuring rounds, too
-            found = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen), held_out)
+            values = ensemble.observed(self._moved(ensemble.params), ensemble.seen(seen), held_out)
             names = group.keep if self.done in group.keep_at else ()
             kept = {name: ensemble.params[name].half() for name in names}
             # what is observed may be the parameters themselves, hence the copy
-            row = tree_map(lambda x: x.cpu().numpy()[None].copy(), (torch.tensor(self.done), mean, found, kept))
+            row = tree_map(lambda x: x.cpu().numpy()[None].copy(), (torch.tensor(self.done), mean, values, kept))
             records.append(History(*row))
             total.zero_()
             if not group.may_diverge:
@@ -243,8 +243,8 @@ class Trainer:
             return path.unlink(missing_ok=True)
         if content is not None:
             torch._foreach_copy_(self._tensors(), content["tensors"])
-            found = tree_map_only(Tensor, Tensor.numpy, content["records"])
-            self._records = [[History(**r) for r in records] for records in found]
+            kept_records = tree_map_only(Tensor, Tensor.numpy, content["records"])
+            self._records = [[History(**r) for r in records] for records in kept_records]
             self.states, self.done = content["states"], content["done"]
 
     # -- the loop -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ negation) or says that there is a counterexample; sympy verifies a small one in 
 
 proved            the hypotheses as printed imply the conclusion
 needs hypothesis  a counterexample to it as printed, and a proof once the named hypothesis is added
-refuted           a counterexample, and no hypothesis is proposed that would mend it
+refuted           a counterexample, and no hypothesis is proposed that would make it true
 vacuous           no numbers satisfy the hypotheses
 undecided         the solver ran out of time, or no counterexample is listed, or one that is none
 """
@@ -70,7 +70,7 @@ class Statement:
         where: abbreviations that they use, in order.
         some: the conclusion is that such numbers exist; ``decided`` is the exact answer without a solver.
         counterexample: small fractions at which it fails as printed.
-        mend: a hypothesis that is meant to mend it; ``mend_for_all`` are what the conclusion ranges over where it is tested for being weakest.
+        hypothesis: one that is meant to make it true; ``hypothesis_for_all`` are what the conclusion ranges over where it is tested for being weakest.
         assumes, says, cases: of a statement by induction: hypothesis and conclusion as TeX, first case and step.
     """
 
@@ -83,8 +83,8 @@ class Statement:
     some: tuple[str, ...] = ()
     decided: str = ""
     counterexample: Mapping[str, int | str] = dataclasses.field(default_factory=dict)
-    mend: str = ""
-    mend_for_all: tuple[str, ...] = ()
+    hypothesis: str = ""
+    hypothesis_for_all: tuple[str, ...] = ()
     assumes: str = ""
     says: str = ""
     cases: "tuple[Statement, ...]" = ()
@@ -97,7 +97,7 @@ class Statement:
     @property
     def names(self) -> set[str]:
         """Its free variables."""
-        written = " ".join((*self.given, self.then, self.decided, self.mend, *self.where.values()))
+        written = " ".join((*self.given, self.then, self.decided, self.hypothesis, *self.where.values()))
         return set(re.findall(r"[^\W\d]\w*", written)) - {*self.where, "and", "or", "not", "implies", "iff"}
 
     def on(self, logic: ModuleType, values: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -186,7 +186,7 @@ class Result(NamedTuple):
 
     Attributes:
         word: proved, needs hypothesis, refuted, vacuous or undecided.
-        weakest: nothing weaker than the mending hypothesis would do: hypotheses and conclusion together imply it.
+        weakest: nothing weaker than the added hypothesis would do: hypotheses and conclusion together imply it.
         unneeded: printed hypotheses each of which can be dropped alone.
     """
 
@@ -207,6 +207,6 @@ def check(s: Statement) -> Result:
         return Result(s, word, unneeded=tuple(h for h in s.given if ask(s.without(h)) == PROVED))
     if {*s.counterexample} < s.names - {*s.some} or not is_counterexample(s, s.counterexample):
         return Result(s, UNDECIDED)
-    if s.mend and ask(s, (*s.given, s.mend)) == PROVED:
-        return Result(s, NEEDS, ask(s, (*s.given, s.decided or s.then), s.mend, s.mend_for_all) == PROVED)
+    if s.hypothesis and ask(s, (*s.given, s.hypothesis)) == PROVED:
+        return Result(s, NEEDS, ask(s, (*s.given, s.decided or s.then), s.hypothesis, s.hypothesis_for_all) == PROVED)
     return Result(s, word)

@@ -53,7 +53,7 @@ def records() -> dict[str, str | int | bool]:
 
 
 def rows(results: Sequence[Result]) -> list[dict[str, str]]:
-    """Formal statements: where, words, the statement, what came out, counterexample, what mends it, what is not needed."""
+    """Formal statements: where, words, the statement, what came out, counterexample, the added hypothesis, what is not needed."""
     return [
         {
             "statement": r.statement.id,
@@ -62,7 +62,9 @@ def rows(results: Sequence[Result]) -> list[dict[str, str]]:
             "formal": r.statement.formal(),
             "result": r.word,
             "counterexample": ", ".join(shown(f"{name} = {x}") for name, x in r.statement.counterexample.items()),
-            "mended by": shown(r.statement.mend) + (" (weakest)" if r.weakest else "") if r.word == NEEDS else "",
+            "added hypothesis": shown(r.statement.hypothesis) + (" (weakest)" if r.weakest else "")
+            if r.word == NEEDS
+            else "",
             "not needed": "; ".join(map(shown, r.unneeded)),
         }
         for r in results
@@ -90,6 +92,6 @@ def failing_table() -> Table:
         "formal": "formally: hypotheses ⟹ conclusion",
         "result": "result",
         "counterexample": "counterexample",
-        "mended by": "mended by",
+        "added hypothesis": "added hypothesis",
     }
     return Table(rows(failing()), columns, "Sentences that fail as printed, or in a stricter reading")

@@ -206,10 +206,10 @@ def measure_images(study: Study, histories: dict[str, History]) -> dict[str, np.
     shuffled = cached["test"].context.clone()
     order = torch.rand(shuffled.shape[0], held_out, generator=torch_rng(0)).argsort(0)
     shuffled[:, 1] = shuffled[:, 1].gather(0, order)
-    blind, shown = Batch(shuffled, *cached["test"][1:]), Batch(*(part[..., :SHOWN] for part in cached["test"]))
+    shuffled_batch, shown = Batch(shuffled, *cached["test"][1:]), Batch(*(part[..., :SHOWN] for part in cached["test"]))
     out = measure_models(study, histories)
     for spec in study.groups:
-        p, guessed = (log_probabilities(spec, histories[spec.name].circuits, each) for each in (shown, blind))
+        p, guessed = (log_probabilities(spec, histories[spec.name].circuits, each) for each in (shown, shuffled_batch))
         out |= {f"{spec.name}/shuffled": scores(guessed, target)[0], f"{spec.name}/shown": p.exp().numpy()}
     # the slow probe only where the chapter shows it
     tokens = sample_contexts(task, held_out, TEST) if "unseen" in study.name else None
