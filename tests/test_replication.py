@@ -7,7 +7,7 @@ from claims_kit import make_root, records_of
 
 from iclbook import draw, random, replication
 from iclbook.claims import load_ledger
-from iclbook.claims.references import Reference, load_reference, reference_path, tolerances_of, write_reference
+from iclbook.claims.references import Reference, load_reference, pooled, reference_path, tolerances_of, write_reference
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE, verdict
 from iclbook.errors import UserError
 
@@ -91,23 +91,38 @@ def test_a_rule_that_is_not_the_frozen_one_is_refused_and_a_sentence_may_change(
 
 
 @pytest.mark.parametrize(
-    ("second", "word"), [(REPRODUCED, REPRODUCED), ("not reproduced", TOO_CLOSE), ("not yet tested", REPRODUCED)]
+    ("second", "word", "text"),
+    [
+        (0.9, REPRODUCED, "0.95 (draws: 1, 0.9)"),
+        (0.3, REPRODUCED, "0.65 (draws: 1, 0.3)"),
+        (-0.9, TOO_CLOSE, "0.05 (draws: 1, \u22120.9)"),
+    ],
 )
-def test_a_verdict_that_another_draw_turns_is_undecided(root, second, word):
+def test_draws_are_pooled_and_an_undecided_one_unmakes_nothing(root, second, word, text):
+    """Draws that differ by 5 or 13 joint errors show that the error is too small, which widens it; two of like values halve its square."""
     keep(root, 0, 1.0, REPRODUCED)
-    keep(root, 1, 0.9 if second == REPRODUCED else -0.9, second)
+    keep(root, 1, second, "not read")
     found = judged_now(root)
-    assert found.word == word
-    assert ("drawn anew: not reproduced" in found.remark) == (word == TOO_CLOSE)
+    assert (found.word, found.parts[0].text) == (word, text)
 
 
-def test_a_draw_says_nothing_of_a_rule_that_changed_after_it_even_frozen_anew(root):
+def test_the_pooled_error_is_that_of_both_draws_or_what_their_difference_shows():
+    def error(second):
+        records, other = {"a": [1.0, 2.0], "a_se": [0.1, 0.0]}, {"a": [second, 3.0], "a_se": [0.1, 0.0]}
+        values = pooled(Reference(records, {"a": [0.0, 0.0]}, draws=(other,)))
+        assert values["a"] == pytest.approx([(1 + second) / 2, 2.0]), "without an error nothing is pooled"
+        return values["a_se"][0]
+
+    assert error(1.1) == pytest.approx(0.1 / np.sqrt(2))
+    assert error(1.8) == pytest.approx(0.1 / np.sqrt(2) * 0.8 / 0.1 / np.sqrt(2) / 2)
+
+
+def test_the_page_counts_no_claim_whose_rule_changed_after_a_draw(root):
     keep(root, 0, 1.0, REPRODUCED)
-    keep(root, 1, -0.9, "not reproduced")
+    keep(root, 1, 0.9, REPRODUCED)
     path = load_ledger("demo", root).path
     path.write_text(LEDGER.replace("> 0", "> 0.1"))
     replication.freeze(root)
-    assert judged_now(root).word == REPRODUCED
     assert "Of 0 decided verdicts" in replication.markdown("paper", root)
 
 

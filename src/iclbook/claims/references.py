@@ -96,12 +96,12 @@ class Tolerances:
         tolerances: how far rounding may carry each value, by key; absent where it was never measured.
         values: of records that agree with their reference, the value that is judged: the reference's, pooled over all draws (:func:`pooled`). Were a
             run's own values judged, a margin near 1 would be above it on one machine and below it on another. So all runs that agree have one verdict.
-        draws: of records that were pooled, the value of each draw.
+        draws: the records of every draw, this one's first; empty where there is one draw only.
     """
 
     tolerances: Mapping[str, Value] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
-    draws: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    draws: tuple[Mapping[str, Value], ...] = ()
 
 
 def tolerances_of(records: Mapping[str, Value], reference: Reference | None) -> Tolerances:
@@ -119,10 +119,7 @@ def tolerances_of(records: Mapping[str, Value], reference: Reference | None) -> 
             value = values[key] = over_draws.get(key, reference.records[key])
         if np.shape(value) == np.shape(spread):
             tolerances[key] = tolerance(value, spread)
-    draws = {
-        key: (reference.records[key], *(draw[key] for draw in reference.draws if key in draw))
-        for key in over_draws.keys() & values.keys()
-    }
+    draws = (reference.records, *reference.draws) if values and reference.draws else ()
     return Tolerances(tolerances, values, draws)
 
 

@@ -22,6 +22,7 @@ LOOKS = {
     v.REDUCED: ("\u2713", "reduced", "holds"),  # check mark
     v.PARTLY: ("\u25d0", "partly", "partly"),  # half circle
     v.NOT_REPRODUCED: ("\u2718", "not-reproduced", "fails"),  # heavy ballot x
+    v.NOT_REDUCED: ("\u2717", "not-reduced", "fails"),  # ballot x
     v.INCONSISTENT: ("\u2260", "inconsistent", "fails"),  # not equal
     v.TOO_CLOSE: ("\u2248", "too-close", "undecided"),  # almost equal
     v.OUT_OF_REACH: ("\u2298", "out-of-reach", "untested"),  # circled slash

@@ -98,8 +98,10 @@ class PartResult(Part):
     def margin_text(self) -> str:
         """The margin and the control in a phrase; empty where neither is known."""
         what = "its uncertainty" if self.sampled else "its rounding"
-        if self.margin is None or not (self.sampled or self.exact):
+        if self.margin is None or not (self.sampled or self.exact or self.close):
             phrase = ""
+        elif self.margin == 0 and not self.sampled:
+            phrase = "holds at one draw and fails at another"
         elif math.isinf(self.margin):
             phrase = "exact"
         elif self.margin <= 1:
@@ -260,22 +262,31 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tup
 
 
 def _text(part: Part, records: Mapping[str, Record], by: Tolerances) -> str:
-    """The measured value; of a number that several draws measured, the pooled one and those of the draws."""
-    draws = by.draws.get(part.key, ())
-    if len(draws) < 2 or isinstance(draws[0], list):
-        return records[part.key].text
-    one, *each = (Record.make(part.key, value, part.format).text for value in (by.values[part.key], *draws))
-    return f"{one} (draws: {', '.join(each)})"
+    """The measured value; of a number that was pooled over draws, that number and those of the draws."""
+    record, pooled = records[part.key], by.values.get(part.key)
+    if isinstance(pooled, list | bool | str) or pooled in (None, record.value) or not part.error:
+        return record.text
+    draws = [pooled, *(draw[part.key] for draw in by.draws if part.key in draw)]
+    one, *each = (Record.make(part.key, value, part.format).text for value in draws)
+    return f"{one} (draws: {', '.join(each)})" if len(each) > 1 else record.text
+
+
+def _draws_differ(part: Part, by: Tolerances) -> bool:
+    """Whether a part without an error holds at one draw and fails at another."""
+    outcomes = [part.rule.check(draw[part.key], draw) for draw in by.draws if all(key in draw for key in part.keys)]
+    return not part.error and part.key in by.values and len(set(outcomes)) > 1
 
 
 def margin(part: Part, values: Mapping[str, Value], by: Tolerances) -> float | None:
     """Distance of a part from coming out the other way, in units of its uncertainty ``tolerance + 2 error`` (:data:`ERRORS`).
 
     A part that holds comes out the other way when one condition fails; a part that fails, when all its failing conditions hold. The margin is infinite where
-    nothing that may be off can change the outcome, and None where a tolerance is not known.
+    nothing that may be off can change the outcome, 0 where draws differ on a part without an error, and None where a tolerance is not known.
     """
     if any(key not in by.tolerances for key in (part.key, *part.rule.references())):
         return None
+    if _draws_differ(part, by):
+        return 0.0
     uncertainty = _uncertainty(by.tolerances[part.key], values[part.error] if part.error else 0.0)
     conditions = part.rule.distances(values[part.key], values, uncertainty, by.tolerances)
     failing = [condition.margin for condition in conditions if not condition.holds]
