@@ -129,13 +129,18 @@ def test_an_emulated_machine_is_compared_and_leaves_nothing(book, monkeypatch):
     assert not (book.root / "executed").exists() or book.values == VALUES
 
 
-def test_a_rule_that_changed_moves_the_verdict_although_no_value_did(book):
+@pytest.mark.parametrize(("rule", "moved"), [("< 0", {("verdict", "demo/exact")}), ("<= 1", set())])
+def test_a_rule_that_changed_is_seen_unless_it_says_that_it_is_late(book, rule, moved):
     ledger = book.root / "src/iclbook/papers/demo/claims.yaml"
-    ledger.write_text(ledger.read_text().replace('"<= 1e-9"', '"< 0"'))
-    (result,) = book.check()
-    assert kinds(result) == {("verdict", "demo/exact")}
-    (change,) = result.differences
-    assert (change.reference, change.measured) == ("reproduced", "not reproduced")
+    text = ledger.read_text().replace('"<= 1e-9"', f'"{rule}"')
+    ledger.write_text(text)
+    (name,) = {name for kind, name in kinds(book.check()[0]) if kind == "rule"}
+    assert name.startswith("demo/exact, ")
+    assert kinds(book.check()[0]) == moved | {("rule", name)}
+    assert "late: true" in book.check(update=True)[0].error, "nor is it taken over silently"
+    ledger.write_text(text.replace(f'rule: "{rule}"', f'late: true\n        rule: "{rule}"'))
+    assert kinds(book.check()[0]) == moved
+    assert book.check(update=True)[0].ok
 
 
 def test_a_chapter_that_fails_is_reported_and_keeps_its_reference(book):

@@ -6,7 +6,7 @@ import pytest
 from claims_kit import make_root
 
 from iclbook.claims import Record, all_ledgers, judge, load_ledger, verdicts
-from iclbook.claims.references import Reference, read_reference, reference_path, tolerance
+from iclbook.claims.references import Reference, load_reference, tolerance
 from iclbook.claims.verdicts import NOT_YET_TESTED, OPEN, OUT_OF_REACH, TOO_CLOSE, verdict
 from iclbook.project import PROFILES, at_least
 
@@ -19,7 +19,7 @@ RESIDUAL = 1e-6
 
 def committed(paper, profile):
     ledger = LEDGERS[paper]
-    return ledger, read_reference(reference_path(ledger.chapter_name, profile, REPOSITORY), REPOSITORY)
+    return ledger, load_reference(ledger.chapter_name, profile, REPOSITORY)
 
 
 def records_of(values):
@@ -75,7 +75,7 @@ def hanging(ledger, reference, profile):
 
 @pytest.mark.parametrize(("paper", "profile"), BOOK)
 def test_every_recorded_value_has_a_spread(paper, profile):
-    """`iclbook check CHAPTER --profile PROFILE --spread` measures them."""
+    """`iclbook check CHAPTER --profile PROFILE --update` measures them."""
     ledger, reference = committed(paper, profile)
     assert [key for key in reference.records if key not in ledger.uncompared | reference.spread.keys()] == []
 

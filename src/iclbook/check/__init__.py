@@ -19,6 +19,7 @@ from ..claims.references import (
     Spread,
     Value,
     load_reference,
+    other_draws,
     read_reference,
     reference_path,
     spread_of,
@@ -39,7 +40,7 @@ class Difference:
 
     Attributes:
         kind: ``moved``, ``missing`` (in the reference, no longer recorded), ``new`` (recorded, not in the reference), ``verdict``,
-            ``figure`` (the numbers of a figure, slider or model of the page).
+            ``figure`` (the numbers of a figure, slider or model of the page), ``rule`` (changed and not marked as late).
         name: the record's key, the claim's id, or the figure and its series.
         tolerance: the bound that was exceeded, in words.
     """
@@ -151,7 +152,7 @@ def _check_one(
         records, drawn = read_records(executed), {} if draw.number() else read_figures(executed)
         reference = None
         with suppress(UserError) if update else nullcontext():  # what is replaced may be missing or damaged
-            reference = read_reference(path, root)
+            reference = replace(read_reference(path, root), draws=other_draws(name, profile, root))
         if reference is not None:
             result.differences = compare(ledger, records, reference, profile, drawn if figures else reference.figures)
     except UserError as problem:
@@ -168,7 +169,10 @@ def _check_one(
             rules = {claim.id: claim.rules_digest for claim in ledger.claims}
             new = replace(new, spread=spread, rules=rules)
         else:
-            new = with_spread(new, others)
+            if changed := rules_changed(ledger, reference or Reference({})):
+                raise UserError(f"{changed[0].name} changed after its first reference", "Mark it with late: true.")
+            rules = {claim.id: " ".join(part.digest for part in claim.parts) for claim in ledger.claims}
+            new = with_spread(replace(new, rules=rules, draws=other_draws(name, profile, root)), others)
         about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": MACHINES}
         write_reference(path, ledger.paper, replace(new, made=about, verdicts=words(ledger, records, profile, new)))
     except UserError as problem:
@@ -208,7 +212,17 @@ def compare(
         if before != after:
             differences.append(Difference("verdict", claim_id, before, after))
     differences += [Difference("figure", *what) for what in moved(reference.figures, figures)]
-    return differences
+    return differences + rules_changed(ledger, reference)
+
+
+def rules_changed(ledger: Ledger, reference: Reference) -> list[Difference]:
+    """Parts whose rule is not that of the claim's reference and that do not say ``late: true``: a bound that was moved after the run was seen."""
+    return [
+        Difference("rule", f"{claim.id}, {part.full_name}", "as in the reference", part.rule.text)
+        for claim in ledger.claims
+        for part in claim.parts
+        if claim.id in reference.rules and not part.late and part.digest not in reference.rules[claim.id].split()
+    ]
 
 
 # -- how far rounding alone carries each recorded value: chapters run again on emulated machines, in a copy of the book ------

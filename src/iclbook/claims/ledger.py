@@ -95,6 +95,17 @@ class Part:
         return replace(self, error=implied) if self.error is None and implied in recorded else self
 
     @property
+    def judged(self) -> tuple[Any, ...]:
+        """All that decides the part, without sentences: ``error: none`` says only what was so before."""
+        control = self.negative_control and astuple(self.negative_control)
+        return self.key, self.rule.text, self.error or None, self.reading, self.printed, control
+
+    @property
+    def digest(self) -> str:
+        """Six digits that change when the rule does."""
+        return hashlib.sha256(repr(self.judged).encode()).hexdigest()[:6]
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Every key that decides the part: its own, its error's, its control's and those that its rule compares with."""
         control = self.negative_control.key if self.negative_control is not None else None
@@ -134,11 +145,7 @@ class Claim:
     @cached_property
     def rules_digest(self) -> str:
         """Digest of all that judges it: rules, keys, errors, controls and readings of its parts, and how they make a verdict; no sentence of it."""
-        parts = [
-            (p.key, p.rule.text, p.error, p.reading, p.printed, p.negative_control and astuple(p.negative_control))
-            for p in self.parts
-        ]
-        judged = (parts, self.decides, self.reduced is None, self.fails_as, self.conjunction)
+        judged = ([p.judged for p in self.parts], self.decides, self.reduced is None, self.fails_as, self.conjunction)
         return hashlib.sha256(repr(judged).encode()).hexdigest()[:16]
 
     @property

@@ -49,7 +49,8 @@ class Reference:
         verdicts: claim id to word.
         made: where it was made: the date, the processor, versions, and the machines of the spread.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
-        rules: of another draw, claim id to the digest of the rules that it was judged by (:attr:`iclbook.claims.Claim.rules_digest`).
+        rules: claim id to the digests of the rules of its parts (:attr:`iclbook.claims.Part.digest`); at another draw, to that of all its rules together
+            (:attr:`iclbook.claims.Claim.rules_digest`).
         draws: the records of every other draw (:mod:`iclbook.replication`).
     """
 
@@ -156,12 +157,17 @@ def _is_drawn(reference: Reference, key: str) -> bool:
 
 
 def load_reference(chapter: str, profile: str, root: Path) -> Reference | None:
-    """A chapter's reference, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all."""
+    """A chapter's reference with the records of other draws, or None where there is none yet. It is the book's own at every draw, because rounding acts alike in all."""
     path = reference_path(chapter, profile, root, draw=0)
     if not path.is_file():
         return None
-    others = [] if draw_of_this_process() else sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
-    return replace(read_reference(path, root), draws=tuple(read_reference(other, root).records for other in others))
+    return replace(read_reference(path, root), draws=other_draws(chapter, profile, root))
+
+
+def other_draws(chapter: str, profile: str, root: Path) -> tuple[Mapping[str, Value], ...]:
+    """What the chapter recorded at every other draw; nothing for a process that draws anew itself."""
+    paths = [] if draw_of_this_process() else sorted(root.glob(f"references/replication/*/{profile}/{chapter}.json"))
+    return tuple(read_reference(path, root).records for path in paths)
 
 
 def reference_path(chapter: str, profile: str, root: Path, draw: int | None = None) -> Path:
