@@ -82,6 +82,20 @@ class Pair:
         after = {part.full_name: part for part in self.second.parts}
         return [(part, after[part.full_name]) for part in self.first.parts if part.full_name in after]
 
+    def turned(self) -> list[tuple[PartResult, PartResult]]:
+        """The parts that hold at one draw and fail at the other."""
+        return [(before, after) for before, after in self.parts() if before.holds != after.holds]
+
+    def outcome(self) -> str:
+        """The other draw's verdict in HTML: the same, with the parts or the reading that differ under it, or another word."""
+        if self.differs:
+            return f"<em>{self.second.word}</em>"
+        names = [formulas.html(before.full_name) for before, _ in self.turned()]
+        names += [f"decided by the reading {formulas.html(self.second.reading)}"] * (
+            self.first.reading != self.second.reading and self.second.reading is not None
+        )
+        return f"the same verdict; what differs: {', '.join(names)}" if names else "the same verdict"
+
     def late(self) -> Counter[bool]:
         """How many late parts that rest on a moved value come out as before (True), and how many do not."""
         late = [pair for pair in self.parts() if pair[0].late and pair[0].full_name in self.moved]
@@ -228,12 +242,14 @@ def _valued(part: PartResult) -> str:
 
 
 def _foreseen(pairs: Sequence[Pair]) -> list[str]:
-    """Whether margins foresee which parts come out otherwise: how many did, by margin at the book's draw."""
-    parts = [
-        (before.margin, before.holds != after.holds)
+    """A table of how many parts came out otherwise: by margin at the book's draw, and those without an error, for which no margin is known."""
+    parts = [(before, before.holds != after.holds) for pair in pairs for before, after in pair.parts()]
+    sampled = [(before.margin, turned) for before, turned in parts if before.sampled and before.margin is not None]
+    others = [
+        before.holds != after.holds
         for pair in pairs
         for before, after in pair.parts()
-        if before.sampled and before.margin is not None
+        if before.full_name in pair.moved and not before.sampled
     ]
     lines = [
         "## Do margins predict which verdicts change?",
@@ -244,10 +260,17 @@ def _foreseen(pairs: Sequence[Pair]) -> list[str]:
         "|---|---|---|",
     ]
     for low, high in zip((0, *MARGINS), (*MARGINS, math.inf), strict=True):
-        inside = [turned for margin, turned in parts if low < margin <= high or (margin == low == 0)]
+        inside = [turned for margin, turned in sampled if low < margin <= high or (margin == low == 0)]
         name = f"above {low}" if math.isinf(high) else f"{low} to {high}"
         lines.append(f"| {name} | {len(inside)} | {sum(inside)} |")
-    return [*lines, ""]
+    lines.append(f"| no error, a value that moved | {len(others)} | {sum(others)} |")
+    same = sum(bool(pair.turned()) for pair in pairs if pair.decided and not pair.differs)
+    return [
+        *lines,
+        "",
+        f"Under {same} of the verdicts that came out the same a part turned; the fold of each names it.",
+        "",
+    ]
 
 
 def _calibration(found: Sequence) -> list[str]:
@@ -302,9 +325,8 @@ def fold_lines(root: Path) -> dict[str, str]:
         if not (pair.decided and pair.moved):
             continue
         late = pair.late()
-        words = "the same verdict" if not pair.differs else f"<em>{pair.second.word}</em>"
         rule = f"; {late[True]} of {late.total()} late rules come out as before" if late else ""
-        lines[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {words}{rule}</div>'
+        lines[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {pair.outcome()}{rule}</div>'
     return lines
 
 
