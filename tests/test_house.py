@@ -17,6 +17,7 @@ ROOT = LIBRARY.parents[1]
 FLOORS = (
     {
         "draw",
+        "definitions",
         "errors",
         "files",
         "formulas",
