@@ -153,7 +153,9 @@ record.verdicts("fig1")
 iso = results("isotropic", profile, device)
 paired = with_both_signs(iso)  # without the runs that end with heads of one sign
 every, heads = read_counts(iso), read_counts(paired)
-every_coded, coded = (read_counts(of, "code_h", code_scale(d)) for of in (iso, paired))
+every_coded, coded = (
+    read_counts(of, code_scale(d), score_scale="code") for of in (iso, paired)
+)
 all_several, all_coded, several, several_coded = (
     {h: of[h] for h in PAPER_HEADS if h > 1}
     for of in (every, every_coded, heads, coded)
@@ -258,7 +260,7 @@ record.all(
 )
 sides = {
     "text": read_counts(paired, read=read_sides),
-    "code": read_counts(paired, "code_h", code_scale(d), read_sides),
+    "code": read_counts(paired, code_scale(d), read_sides, score_scale="code"),
 }
 sides = {reading: {h: of[h] for h in several} for reading, of in sides.items()}
 record.all(

@@ -27,7 +27,7 @@ from iclbook.project import PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What a chapter says of stored results when a fault stands in code that a training runs: no reason to call the fault caught.
-STALE = "were made from other training code"
+STALE = "made from other training code"
 #: Modules that show and do not record: pages, sliders and commands have tests of their own.
 SHOWING = re.compile("slider|page|live|command")
 #: A paper passes when its tests and references catch this share of the faults.

@@ -106,7 +106,7 @@ def test_a_catalogue_makes_loads_and_verifies_computations(capsys):
     with pytest.raises(UserError, match="another configuration"):
         changed.results("powers", "paper")
     about = store.read_provenance("toys", "paper", "powers")
-    store.update_digest("toys", "paper", "powers", "other source")
+    store.update_digest("toys", "paper", "powers", {"a": "f 00000000"})
     with pytest.raises(UserError, match="other training code"):
         catalogue.results("powers", "paper")
     assert about["source"] == POWERS.source()

@@ -12,6 +12,7 @@ import torch
 from iclbook import store
 from iclbook.errors import UserError
 from iclbook.models import Attention
+from iclbook.sources import short
 from iclbook.tasks import LinearRegression
 from iclbook.training import Adam, Run, Sgd
 from iclbook.training.replay import verify_study
@@ -20,7 +21,7 @@ from iclbook.training.study import Group, Study, train_study
 
 def made_from(study):
     """What a checkpoint of the study says it was made from."""
-    return f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
+    return f"{json.dumps(study.describe())} {short(study.source())} torch {torch.__version__}"
 
 
 @pytest.mark.slow

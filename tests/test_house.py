@@ -18,6 +18,7 @@ ROOT = LIBRARY.parents[1]
 FLOORS = (
     {
         "draw",
+        "definitions",
         "errors",
         "files",
         "formulas",

@@ -19,7 +19,8 @@ ARRAYS = {
     "rate_0.001/mu": np.array([3.5, -3.5]),
 }
 CONFIG = "as configured"
-SOURCE = "0123456789abcdef"
+SOURCE = {"training.groups": "Adam 01234567, Group 89abcdef"}
+OLD = {"training.groups": "Adam 01234567, Group 00000000"}
 
 
 def save(root: Path, arrays=ARRAYS, study: str = "tiny", **about) -> Path:
@@ -125,7 +126,7 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
     assert not trace.exists()
 
 
-ABOUT = {"config": CONFIG, "source": "x", "files": {}}
+ABOUT = {"config": CONFIG, "source": {}, "files": {}}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,8 @@ ABOUT = {"config": CONFIG, "source": "x", "files": {}}
                 {"threads": 0},
                 {"threads": None},
                 {"device": {}},
+                {"source": "0123456789abcdef"},
+                {"source": {"store": 3}},
             )
         ),
     ],
@@ -161,7 +164,7 @@ def test_a_damaged_json_is_refused(tmp_path, text):
 
 
 def test_other_source_is_refused_if_the_caller_names_its_own(tmp_path):
-    save(tmp_path, source="0" * 16)
+    save(tmp_path, source=OLD)
     assert "--verify" in refused(lambda: load(tmp_path, source=SOURCE), "other training code")
     assert same(load(tmp_path))
 
@@ -191,7 +194,7 @@ def test_a_full_disk_leaves_nothing_that_reads_as_results(tmp_path, monkeypatch,
 
 
 def test_a_new_digest_changes_the_source_and_nothing_else(tmp_path, monkeypatch):
-    save(tmp_path, source="0" * 16, seconds=3.0)
+    save(tmp_path, source=OLD, seconds=3.0)
     old = json.loads(about_file(tmp_path).read_text())
     store.update_digest("demo", "smoke", "tiny", SOURCE, root=tmp_path)
     new = json.loads(about_file(tmp_path).read_text())

@@ -41,7 +41,8 @@ def test_a_strangers_text_never_runs(browser, minibook):
     chapter.write_text(text)
     results = minibook / "results/tiny/paper"
     results.mkdir(parents=True)
-    about = {"files": {}, "config": {}, "seconds": 1} | dict.fromkeys(("source", "torch", "device"), HOSTILE)
+    about = {"files": {}, "config": {}, "seconds": 1, "source": {HOSTILE: HOSTILE}}
+    about |= dict.fromkeys(("torch", "device"), HOSTILE)
     (results / "st.json").write_text(json.dumps(about))
     (minibook / "book/status.md").write_text("# Status\n\n<!-- status -->\n")
     with (minibook / "_toc.yml").open("a") as toc:

@@ -17,7 +17,7 @@ from .errors import UserError
 from .files import write_whole
 from .project import check_profile, find_root, ledger_paths
 from .sources import PACKAGE as LIBRARY
-from .sources import reached, source_digest
+from .sources import Code, short
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
@@ -130,9 +130,10 @@ def _halves(name: str, root: Path) -> dict[str, str]:
 def _library(source: Path) -> tuple[str, set[str]]:
     """Digest of the code that a notebook's imports reach, and the papers that are among it: ``crossing`` draws the models of others."""
     try:
-        parts = [path.relative_to(LIBRARY).parts for path in reached([source], LIBRARY)]
-        papers = {part[1] for part in parts if part[0] == "papers" and len(part) > 2}
-        return source_digest([source], LIBRARY), papers
+        code = Code()
+        found = code.reached_by(source)
+        papers = {module.split(".")[1] for module, _ in found if module.startswith("papers.")}
+        return short(code.digests(found)), papers
     except (SyntaxError, ValueError, ImportError, RecursionError):  # it will not run either
         return "unreadable", set()
 

@@ -1,61 +1,78 @@
-"""Which code can change a stored number: a digest over the modules that a study stands on, found by following imports."""
+"""Which code can change a stored number: the top-level definitions that a study reaches by name, each with a digest of its own.
 
-import ast
+A definition is a function, a class with its methods, or a constant. It reaches what it names: in its module, in modules that this imports, through packages
+that pass a name on, its base classes, decorators and defaults. Where a module is used as a whole (``getattr(module, name)``, ``globals()``), all of it is
+reached. Statements that define nothing count as soon as anything in their module does. Comments, docstrings, formatting, annotations and words of
+error messages do not count.
+"""
+
+import dataclasses
+import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-#: Modules (paths in the package) that a study imports and that cannot change a number: messages, files, processes, comparisons.
-NEUTRAL = frozenset(
-    f"{name}.py" for name in ("errors", "files", "machines", "project", "sources", "workers", "training/replay")
-)
+from .definitions import STATEMENTS, Definition, Module, module_of
+
+#: Modules, and definitions, that a study reaches and that cannot change a number: messages, files, processes, comparisons; descriptions and stored results.
+NEUTRAL = {"definitions", "errors", "files", "machines", "project", "sources", "workers", "training.replay"}
+NEUTRAL |= {f"store.{name}" for name in ("Results", "load", "load_states", "others", "plain", "provenance")}
+NEUTRAL |= {"store.read_provenance"}
 PACKAGE = Path(__file__).resolve().parent
 
-
-def modules_of(part: object) -> list[str]:
-    """Modules that define a function, or a class and its bases; none of ``None``."""
-    if part is None:
-        return []
-    made_of = part.__mro__ if isinstance(part, type) else (part,)
-    return [p.__module__ for p in made_of]
+#: A definition: its module, such as ``training.groups``, and its name. A C source is a definition of ``native``.
+Key = tuple[str, str]
 
 
-def source_digest(roots: Iterable[str | Path], package: Path = PACKAGE) -> str:
-    """Digest of the code that ``roots`` reach (:func:`reached`), and of the C sources that it names.
+def source_of(*values: Any) -> dict[str, str]:
+    """Digests of the definitions that plain data reach, by module: ``{"training.groups": "Adam 0f1e2d3c, Group 4b5a6978"}``.
 
-    Comments, docstrings, formatting, annotations of functions and words of error messages do not count.
+    The code is that of the package's files when the process first asks: the code that it runs.
     """
-    digest = hashlib.sha256()
-    for file in reached(roots, package):
-        module = _module(file.read_text(encoding="utf-8"))
-        digest.update(f"{file.relative_to(package).as_posix()}\n{module.code}\n".encode())
-        for text in (text for name in module.c_names for text in c_sources(package / "native" / name)):
-            code = _c_code(text.read_text(encoding="utf-8"))
-            digest.update(f"{text.relative_to(package).as_posix()}\n{code}\n".encode())
-    return digest.hexdigest()[:16]
+    return _own_code().digests(roots(*values))
 
 
-def reached(roots: Iterable[str | Path], package: Path = PACKAGE) -> list[Path]:
-    """Files of this package that ``roots`` reach by imports, sorted: modules (such as ``"iclbook.models.attention"``), or files outside of it.
+@functools.cache
+def _own_code() -> "Code":
+    return Code()
 
-    A package's ``__init__`` that only passes a name on is looked through: the file that defines the name counts, its neighbours do not.
-    One that does more counts itself: it runs before anything in its package does.
-    """
-    todo: list[Path | None] = []
-    for root in roots:
-        todo += _imports(root, package) if isinstance(root, Path) else [_file(package, root)]
-    found: set[Path] = set()
+
+def short(source: Mapping[str, str]) -> str:
+    """One digest of 16 hexadecimal digits for all definitions."""
+    return hashlib.sha256(repr(sorted(source.items())).encode()).hexdigest()[:16]
+
+
+def changed(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Definitions whose digests differ; where none does, those that are reached now and were not then, or the other way round."""
+    before, after = ({f"{m}.{d}" for m, text in each.items() for d in text.split(", ")} for each in (then, now))
+    old, new = ({each.rpartition(" ")[0] for each in one} for one in (before - after, after - before))
+    return sorted(old & new or old | new)
+
+
+def roots(*values: Any) -> set[Key]:
+    """The functions and classes that stand in plain data: dataclasses, tuples, mappings, partial functions."""
+    found, todo = set(), [*values]
     while todo:
-        file = todo.pop()
-        if file is None or file in found or file.relative_to(package).as_posix() in NEUTRAL:
+        value = todo.pop()
+        if isinstance(value, (int, float, str)):
             continue
-        found.add(file)
-        todo += _imports(file, package)
-    return sorted(found.union(*(_packages(file, package) for file in found)))
+        if isinstance(value, tuple | list):
+            todo += value
+        elif isinstance(value, Mapping):
+            todo += value.values()
+        elif isinstance(value, functools.partial):
+            todo += [value.func, value.args, value.keywords]
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            todo += [type(value), *(getattr(value, f.name) for f in dataclasses.fields(value))]
+        else:
+            package, _, module = getattr(value, "__module__", "").partition(".")
+            name = getattr(value, "__qualname__", type(value).__qualname__)
+            found |= {(module, name.partition(".")[0])} if package == PACKAGE.name else set()
+    return found
 
 
 def c_sources(file: Path) -> list[Path]:
@@ -66,109 +83,126 @@ def c_sources(file: Path) -> list[Path]:
     return [file, *(file.with_name(name) for name in names)]
 
 
+class Code:
+    """The definitions of a package as its files are now.
+
+    Args:
+        package: its folder.
+        edited: texts that stand in place of files, by their paths in the package.
+    """
+
+    def __init__(self, package: Path = PACKAGE, edited: Mapping[str, str] | None = None) -> None:
+        self.package, self.edited = package, edited or {}
+        self._modules: dict[str, Module | None] = {}
+        self._edges: dict[Key, tuple[str, frozenset[Key]]] = {}
+
+    def digests(self, roots: Iterable[Key]) -> dict[str, str]:
+        """Digests of all definitions that these reach, by module."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for module, name in sorted(self.reached(roots)):
+            found[module].append(f"{name} {self._edge((module, name))[0]}")
+        return {module: ", ".join(names) for module, names in found.items()}
+
+    def reached(self, roots: Iterable[Key]) -> set[Key]:
+        """All definitions that these reach, themselves among them."""
+        found, todo = set(), [key for root in roots for key in self._named(root[0], [root[1]])]
+        while todo:
+            key = todo.pop()
+            if key not in found and not NEUTRAL & {key[0], ".".join(key)}:
+                found.add(key)
+                todo += self._edge(key)[1]
+        return found
+
+    def reached_by(self, file: Path) -> set[Key]:
+        """All definitions of the package that a file outside of it reaches."""
+        here = "<file>"
+        self._modules[here] = module_of(file.read_text(encoding="utf-8"))
+        return {key for key in self.reached((here, name) for name in self._modules[here].nodes) if key[0] != here}
+
+    def _edge(self, key: Key) -> tuple[str, frozenset[Key]]:
+        """A definition's digest, and the definitions that it reaches at once."""
+        if key not in self._edges:
+            name, own = key[1], self._module(key[0])
+            if name.endswith((".c", ".h")):
+                code, after = _c_code(self._text(f"native/{name}")), frozenset()
+            else:
+                definition = own.read(name)
+                above = [key[0].rsplit(".", i)[0] for i in range(key[0].count(".") + 1)]
+                runs = {(each, STATEMENTS) for each in ("", *above) if STATEMENTS in self._module(each).nodes}
+                after = frozenset({*self._next(own, definition, key[0]), *self._c(definition.code), *runs})
+                code = definition.code
+            self._edges[key] = hashlib.sha256(code.encode()).hexdigest()[:8], after
+        return self._edges[key]
+
+    def _next(self, own: Module, definition: Definition, module: str) -> Iterator[Key]:
+        """The definitions that one in a module names."""
+        for first, rest in definition.names:
+            names = [first, *rest.split(".")] if rest else [first]
+            for source, name in definition.imports.get(first, ()):
+                yield from self._named(self._absolute(source, module), [*filter(None, (name, *names[1:]))])
+            if first in own.nodes or first in own.imports:
+                yield from self._named(module, names)
+            elif first in ("globals", "eval", "exec"):
+                yield from self._whole(module)
+
+    def _named(self, module: str | None, names: list[str]) -> Iterator[Key]:
+        """The definitions that ``module.name`` is, looking through packages that pass a name on; without a name, or with one that is not found, the
+        whole module. None of a module of others."""
+        own = None if module is None else self._module(module)
+        if own is None:
+            return
+        first, *rest = names or [""]
+        imports = [(self._absolute(source, module), name) for source, name in own.imports.get(first, ())]
+        imports = [each for each in imports if each != (module, first)]  # ``from . import part``
+        if first in own.nodes:
+            yield module, first
+        for source, name in imports:
+            yield from self._named(source, [*filter(None, (name, *rest))])
+        if first in own.nodes or imports:
+            return
+        if first and self._module(below := f"{module}.{first}".lstrip(".")) is not None:
+            yield from self._named(below, rest)
+        else:
+            yield from self._whole(module)
+
+    def _whole(self, module: str) -> Iterator[Key]:
+        own = self._module(module)
+        yield from ((module, name) for name in own.nodes)
+        if self._path(module).endswith("__init__.py"):
+            for name in own.imports:
+                yield from self._named(module, [name])
+
+    def _c(self, code: str) -> Iterator[Key]:
+        for name in re.findall(r"Constant\(value='(\w+\.c)'\)", code):
+            yield from (("native", text.name) for text in c_sources(self.package / "native" / name))
+
+    def _absolute(self, source: str, module: str) -> str | None:
+        """A module that one of the package imports, by its path in the package; ``None`` for those of others."""
+        is_package = self._path(module).endswith("__init__.py")
+        here = f"{self.package.name}.{module}".rstrip(".")
+        full = resolve_name(source, here if is_package else here.rpartition(".")[0])
+        package, _, own = full.partition(".")
+        return own if package == self.package.name else None
+
+    def _path(self, module: str) -> str:
+        """A module's file in the package; ``__init__.py`` where there is none."""
+        file = f"{module.replace('.', '/')}.py"
+        there = module and (file in self.edited or (self.package / file).is_file())
+        return file if there else f"{module.replace('.', '/')}/__init__.py".lstrip("/")
+
+    def _text(self, path: str) -> str:
+        return self.edited.get(path) or (self.package / path).read_text(encoding="utf-8")
+
+    def _module(self, module: str) -> Module | None:
+        if module not in self._modules:
+            path = self._path(module)
+            there = path in self.edited or (self.package / path).is_file()
+            self._modules[module] = module_of(self._text(path)) if there else None
+        return self._modules[module]
+
+
 def _c_code(text: str) -> str:
     """C code without comments, indentation and what only a page compiles, which cannot change a stored number."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
     lines = re.sub(r"^#if defined __wasm__.*?^#endif\n", "", code, flags=re.DOTALL | re.MULTILINE).splitlines()
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
-
-
-def _packages(file: Path, package: Path) -> Iterator[Path]:
-    """The ``__init__`` files that run before ``file`` is imported and that do more than pass names on."""
-    for folder in file.relative_to(package).parents:
-        init = package / folder / "__init__.py"
-        if init.is_file() and not _module(init.read_text(encoding="utf-8")).passes_on:
-            yield init
-
-
-def _imports(file: Path, package: Path) -> list[Path | None]:
-    """The files that define what ``file`` imports from this package; ``None`` for what is not of it."""
-    return [_definition(package, module, name) for module, name, _ in _imported(file, package)]
-
-
-def _imported(file: Path, package: Path) -> Iterator[tuple[str, str, str]]:
-    """Every import of a file: the module, the name that is taken of it (none of ``import module``), and what it is called here."""
-    here = ".".join(file.relative_to(package.parent).parts[:-1]) if file.is_relative_to(package) else None
-    for node in _module(file.read_text(encoding="utf-8")).imports:
-        for alias in node.names:
-            if isinstance(node, ast.Import):
-                yield alias.name, "", ""
-            else:
-                module = resolve_name("." * node.level + (node.module or ""), here)
-                yield module, alias.name, alias.asname or alias.name
-
-
-def _definition(package: Path, module: str, name: str) -> Path | None:
-    """The file that defines ``name`` of ``module``, looking through packages that pass it on."""
-    submodule, file = _file(package, f"{module}.{name}"), _file(package, module)
-    if submodule is not None or file is None or file.name != "__init__.py":
-        return submodule or file
-    for source, original, called in _imported(file, package):
-        if name and called == name and source.startswith(package.name):
-            return _definition(package, source, original)
-    return file
-
-
-def _file(package: Path, module: str) -> Path | None:
-    """The file of a module of this package; ``None`` for others."""
-    own, _, below = module.partition(".")
-    path = package / below.replace(".", "/")
-    files = (path.with_suffix(".py"), path / "__init__.py") if own == package.name else ()
-    return next((file for file in files if file.is_file()), None)
-
-
-class _Module(NamedTuple):
-    """A module's import statements, the C sources it names, whether it only says what it is, imports and lists its names, and its code as it counts."""
-
-    imports: list[ast.Import | ast.ImportFrom]
-    c_names: list[str]
-    passes_on: bool
-    code: str
-
-
-@lru_cache(maxsize=1024)  # a process asks for the same files once for every study
-def _module(text: str) -> _Module:
-    tree = ast.parse(text)
-    passes_on = all(
-        isinstance(node, ast.Import | ast.ImportFrom)
-        or _is_docstring(node)
-        or (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"])
-        for node in tree.body
-    )
-    nodes = list(ast.walk(tree))
-    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    for node in nodes:
-        _reduce(node)
-    return _Module(imports, re.findall(r'library\("(\w+\.c)"', text), passes_on, _text(tree))
-
-
-def _reduce(node: ast.AST) -> None:
-    """Take from a node what changes no number."""
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_docstring(node.body[0]):
-        node.body[0] = ast.Pass()
-    if isinstance(node, ast.arg):
-        node.annotation = None
-    elif isinstance(node, ast.FunctionDef):
-        node.returns = None
-    elif isinstance(node, ast.JoinedStr):  # Python 3.12.0 to 3.12.3 ends nested ones with an empty text
-        node.values = [value for value in node.values if getattr(value, "value", None) != ""]
-    elif isinstance(node, ast.Assert):
-        node.msg = None
-    elif isinstance(node, ast.Raise) and getattr(getattr(node.exc, "func", None), "id", "") == "UserError":
-        node.exc.args = []
-
-
-def _text(node: Any) -> str:
-    """What a syntax tree says, the same under every release of Python: :func:`ast.unparse` quotes as its release does, :func:`ast.dump` lists its fields."""
-    if isinstance(node, list):
-        return f"[{' '.join(map(_text, node))}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = (
-        f"{name}={_text(value)}" for name in node._fields if (value := getattr(node, name, None)) not in (None, [])
-    )
-    return f"{type(node).__name__}({' '.join(fields)})"
-
-
-def _is_docstring(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

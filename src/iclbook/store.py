@@ -26,6 +26,7 @@ from .draw import outputs
 from .errors import UserError
 from .files import reading, remove_unfinished, write_whole
 from .project import check_profile, commit, find_root
+from .sources import changed
 
 #: In place of a group's name, of the file with states kept for verification.
 STATES = "states-for-verification"
@@ -46,6 +47,13 @@ class Results:
     def group(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of one group, by their short names."""
         return {k.split("/", 1)[1]: v for k, v in self.arrays.items() if k.startswith(name + "/")}
+
+    def by(self, label: str, **others: Any) -> dict[Any, dict[str, np.ndarray]]:
+        """The arrays of the groups that have a label, by its value, in ascending order: of those whose other labels are ``others``."""
+        labels = {name: dict(g.get("labels", ())) for name, g in _groups(self.provenance["config"]).items()}
+        found = [(of[label], name) for name, of in labels.items() if of == {**others, label: of.get(label)}]
+        assert len(found) == len({value for value, _ in found}), f"{label} does not tell groups apart"
+        return {value: self.group(name) for value, name in sorted(found)}
 
 
 def plain(value: Any) -> Any:
@@ -85,8 +93,8 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
     return outputs(find_root() if root is None else root) / "results" / paper / check_profile(profile)
 
 
-def provenance(config: Any, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """What a result file must say of itself; ``source`` is the digest of the code that made it."""
+def provenance(config: Any, source: Mapping[str, str], seconds: float, device: str, **extra: Any) -> dict[str, Any]:
+    """What a result file must say of itself; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`)."""
     return {
         "config": config,
         "seconds": round(seconds, 1),
@@ -137,9 +145,15 @@ def save(
 
 
 def update_digest(
-    paper: str, profile: str, study: str, source: str, config: Any = None, root: Path | None = None, **verified: Any
+    paper: str,
+    profile: str,
+    study: str,
+    source: Mapping[str, str],
+    config: Any = None,
+    root: Path | None = None,
+    **verified: Any,
 ) -> None:
-    """Mark a study's results as those of the code with this digest, after its replay has passed; ``verified`` says what was derived again.
+    """Mark a study's results as those of the code with these digests, after its replay has passed; ``verified`` says what was derived again.
 
     Groups that ``config`` (of the study as it is now) does not name are removed.
     """
@@ -194,7 +208,7 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
     with reading(path, f"Restore it from git, or: {command} --fresh"):
         about = json.loads(path.read_text(encoding="utf-8"))
         sums = [*about["files"].values(), about.get("states", "")]
-        texts = [*sums, *about.get("may_diverge", ()), about["source"], about.get("device", "")]
+        texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), about.get("device", "")]
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
@@ -202,21 +216,27 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
 
 
 def load(
-    paper: str, profile: str, study: str, config: Any = None, source: str | None = None, root: Path | None = None
+    paper: str,
+    profile: str,
+    study: str,
+    config: Any = None,
+    source: Mapping[str, str] | None = None,
+    root: Path | None = None,
 ) -> Results:
     """Read a study's results. A damaged file, another configuration or other source is a UserError.
 
     Args:
         config: the configuration that the caller stands for; results of another one are refused, but they may hold more groups.
-        source: digest of the code as it is now; results of other code are refused.
+        source: digests of the code as it is now; results of other code are refused.
     """
     command = _command(paper, profile, study)
     if config is not None and (missing := missing_groups(paper, profile, study, config, root)):
         raise UserError(f"the results of {study} lack the groups {', '.join(missing)}", f"Train these alone: {command}")
     about = read_provenance(paper, profile, study, root)
-    if source is not None and about["source"] != source:
+    if source is not None and (moved := changed(about["source"], source)):
+        what = f"{moved[0]} changed" + (f", and {len(moved) - 1} more" if moved[1:] else "")
         hint = f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh."
-        raise UserError(f"the results of {study} were made from other training code", hint)
+        raise UserError(f"results/{paper}/{profile}/{study}: made from other training code ({what})", hint)
     base = folder(paper, profile, root) / study
     arrays = _arrays(base, _described(about, config), f"{command} --fresh")
     return Results(arrays, about if config is None else about | {"config": config})
@@ -237,7 +257,8 @@ def missing_groups(paper: str, profile: str, study: str, config: Any, root: Path
     stored = read_provenance(paper, profile, study, root)["config"]
     ours, theirs = _groups(config), _groups(stored)
     same = [name for name in ours if name in theirs]
-    differs = any(ours[name] != theirs[name] for name in same) or not (same or stored == config)
+    differs = any(_unlabelled(ours[name]) != _unlabelled(theirs[name]) for name in same)
+    differs |= not (same or stored == config)
     if differs or _rest(stored) != _rest(config):
         hint = f"Train again: {_command(paper, profile, study)} --fresh"
         raise UserError(f"the results of {study} were made from another configuration", hint)
@@ -248,6 +269,11 @@ def _groups(config: Any) -> dict[str, Any]:
     """A configuration's groups by name; those of a computation are names."""
     listed = config.get("groups") if isinstance(config, dict) else None
     return {g["name"] if isinstance(g, dict) else str(g): g for g in listed or ()}
+
+
+def _unlabelled(group: Any) -> Any:
+    """A described group without its labels, which decide no number."""
+    return {k: v for k, v in group.items() if k != "labels"} if isinstance(group, dict) else group
 
 
 def _rest(config: Any) -> Any:

@@ -25,6 +25,7 @@ from tqdm.auto import tqdm
 
 from .errors import UserError, one_line
 from .machines import environment, usable_cores
+from .sources import short
 
 #: How often a call is begun whose process was killed.
 TRIES = 3
@@ -138,7 +139,7 @@ def versions(arguments: Any) -> Mapping[str, str]:
     import numpy as np
     import torch
 
-    code = next((a.source() for a in arguments if hasattr(a, "source")), "")
+    code = next((short(a.source()) for a in arguments if hasattr(a, "source")), "")
     return {"torch": torch.__version__, "numpy": np.__version__, "the digest of the training code": code}
 
 

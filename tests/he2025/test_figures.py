@@ -29,10 +29,11 @@ from iclbook.tasks import LinearRegression
 D, L, S2 = 5, 40, 0.1
 
 
-def stored(**groups: dict) -> Results:
-    """Results whose groups are these."""
+def stored(labels: dict[str, dict] | None = None, **groups: dict) -> Results:
+    """Results whose groups are these, with their labels."""
     arrays = {f"{name}/{key}": array for name, group in groups.items() for key, array in group.items()}
-    return Results(arrays, {"device": "cpu", "seconds": 60.0})
+    described = [{"name": name, "labels": [*of.items()]} for name, of in (labels or {}).items()]
+    return Results(arrays, {"device": "cpu", "seconds": 60.0, "config": {"groups": described}})
 
 
 # -- standard errors --------------------------------------------------------------------------------------------------
@@ -80,14 +81,15 @@ def test_runs_of_one_sign_are_left_out_of_pairs():
     three = synthetic(omega, [[[1.0, -1.0], [1.0, 1.0], [2.0, -2.0]]] * 3)
     three |= {"error": np.array([[1.0, 9.0, 3.0]]), "lengths": np.array([40])}
     none = synthetic([[[0.1, 0.1], [0.2, 0.2]]] * 3, [[[1.0, 1.0], [1.0, 1.0]]] * 3)
-    results = stored(h1=synthetic([[[0.3], [0.4]]] * 3, [[[1.0], [1.0]]] * 3), h2=three, code_h2=none)
+    labels = {"h2": {"n_heads": 2}, "h1": {"n_heads": 1}, "code_h2": {"n_heads": 2, "score_scale": "code"}}
+    results = stored(labels, h1=synthetic([[[0.3], [0.4]]] * 3, [[[1.0], [1.0]]] * 3), h2=three, code_h2=none)
     paired = with_both_signs(results)
     np.testing.assert_allclose(paired["h2/error"], [[1.0, 3.0]])
     np.testing.assert_allclose(read_heads(paired.group("h2")).omega[-1], [[0.1, -0.1], [0.2, -0.2]])
     for name in ("h1", "code_h2"):
         np.testing.assert_array_equal(paired[f"{name}/kq"], results[f"{name}/kq"])
     assert list(circuits.read_counts(paired)) == [1, 2]
-    coded = circuits.read_counts(paired, "code_h", 0.5)
+    coded = circuits.read_counts(paired, 0.5, score_scale="code")
     np.testing.assert_allclose(coded[2].omega[-1, 0], [0.05, 0.05])
 
 

@@ -100,7 +100,7 @@ def about(root: Path) -> dict:
     return json.loads((root / "results/he2025/paper/tiny.json").read_text())
 
 
-def stamp(root: Path, source: str) -> None:
+def stamp(root: Path, source: dict) -> None:
     (root / "results/he2025/paper/tiny.json").write_text(json.dumps(about(root) | {"source": source}))
 
 
@@ -135,7 +135,7 @@ def test_a_replay_sees_a_tampered_trajectory(root, key, row):
 def test_verify_stamps_results_of_other_source_that_replay(root, capsys):
     tiny_results()
     kept = about(root)
-    stamp(root, "0" * 16)
+    stamp(root, {"a": "f 00000000"})
     with pytest.raises(UserError, match="other training code"):
         BOOKED.results("tiny", "paper")
     BOOKED.train(["tiny"], verify=True)
@@ -149,7 +149,7 @@ def test_verify_stamps_results_of_other_source_that_replay(root, capsys):
 def test_verify_refuses_results_that_do_not_replay(root):
     results = tiny_results()
     false = tampered(results, "h2/kq", (3, 0, 0, 0, 0), lambda x: x + 0.1)
-    store.save("he2025", "paper", "tiny", false.arrays, results.provenance | {"source": "0" * 16})
+    store.save("he2025", "paper", "tiny", false.arrays, results.provenance | {"source": {"a": "f 00000000"}})
     before = files(root)
     with pytest.raises(UserError, match="replay of tiny deviates") as caught:
         verify_study(TINY, "paper")

@@ -33,6 +33,7 @@ from matplotlib.transforms import Affine2D
 from PIL import Image
 
 from ..project import FIGURE
+from ..sources import short
 from ..store import Results
 from . import figure_data
 from .phone_layout import phone_layout
@@ -142,7 +143,8 @@ def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
         "seeds": ranges({*seeds}),
         "steps": config.get("steps"),
         "date": _date(about["commit"]),
-        **{key: about[key] for key in ("seconds", "device", "python", "torch", "numpy", "source")},
+        **{key: about[key] for key in ("seconds", "device", "python", "torch", "numpy")},
+        "source": short(about["source"]),
     }
 
 

@@ -16,7 +16,7 @@ from ..draw import outputs
 from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
-from ..sources import modules_of, source_digest
+from ..sources import source_of
 from ..workers import progress_bar
 from .replay import FACTOR, apart, share_of, stamp
 
@@ -63,9 +63,9 @@ class Computation:
         """The configuration as JSON holds it; equal ones mean equal numbers."""
         return store.plain(self)
 
-    def source(self) -> str:
-        """Digest of the code that can change these numbers."""
-        return source_digest({__name__, "iclbook.store", *modules_of(self.compute)})
+    def source(self) -> dict[str, str]:
+        """Digests of the code that can change these numbers."""
+        return source_of(self, compute)
 
 
 def compute(

@@ -206,6 +206,7 @@ class Group:
         gradient: closed form ``gradient(params, batch) -> (gradients, loss)`` of one run, taken run after run in place of autograd on the loss of all runs;
             for data that fill a core by themselves.
         blocks: sets of parameters that step one after the other, each with gradients computed anew; all at once by default.
+        labels: what tells the group from others of its study, such as ``{"n_heads": 6}``, for :meth:`iclbook.store.Results.by`; they decide no number.
         may_diverge: whether numbers that are not finite are a result; otherwise the trainer refuses them. It decides no number, so descriptions leave
             it out.
     """
@@ -222,11 +223,12 @@ class Group:
     keep_at: tuple[int, ...] = field(default=(), kw_only=True)
     gradient: Callable[[Tensors, Batch], tuple[Tensors, Tensor]] | None = None
     blocks: tuple[tuple[str, ...], ...] = ()
+    labels: tuple[tuple[str, Any], ...] | Mapping[str, Any] = field(default=(), kw_only=True)
     may_diverge: bool = field(default=False, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
-        kwargs = self.kwargs.items() if isinstance(self.kwargs, Mapping) else self.kwargs
-        object.__setattr__(self, "kwargs", tuple(sorted(kwargs)))
+        for name in ("kwargs", "labels"):
+            object.__setattr__(self, name, tuple(sorted(dict(getattr(self, name)).items())))
         object.__setattr__(self, "runs", tuple(self.runs))
         assert self.runs, f"group {self.name!r} has no runs"
 

@@ -18,7 +18,7 @@ from ..draw import outputs
 from ..files import file_lock
 from ..machines import is_pinned
 from ..project import find_root
-from ..sources import modules_of, source_digest
+from ..sources import short, source_of
 from .groups import Group
 from .history import History, joined, pack
 from .trainer import COMPILE_FROM_STEPS, Trainer
@@ -54,13 +54,9 @@ class Study:
         """The configuration as JSON holds it; equal ones mean equal numbers."""
         return store.plain(self)
 
-    def source(self) -> str:
-        """Digest of the code that can change these numbers."""
-        parts = [type(self), type(self.data), *_nested(self.data), self.measure]
-        for group in self.groups:
-            parts += [group.model, group.loss, group.gradient, type(group.optimiser), type(group.schedule)]
-            parts += [type(group.observe), *_nested(group.observe)]
-        return source_digest({__name__, "iclbook.store", *(m for part in parts for m in modules_of(part))})
+    def source(self) -> dict[str, str]:
+        """Digests of the code that can change these numbers."""
+        return source_of(self, train_study)
 
     def of_groups(self, names: Sequence[str]) -> "Study":
         """The study of some of its groups alone."""
@@ -82,22 +78,12 @@ class Study:
         return tuple(g.name for g in self.groups if g.may_diverge)
 
 
-def _nested(value: Any) -> list[type]:
-    """Classes of the dataclasses within a dataclass, which may lie in other modules."""
-    if isinstance(value, tuple):
-        return [kind for part in value for kind in _nested(part)]
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return []
-    inner = [getattr(value, f.name) for f in dataclasses.fields(value)]
-    return [type(value), *(kind for part in inner for kind in _nested(part))]
-
-
 def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> tuple[dict[str, Any], ...]:
     """Train a study (or a part of one), resuming from ``path``, where that can be reached from this machine: histories, states kept on the way, and what the
     provenance says of the process."""
     trainer = study.trainer(device)
     # what a checkpoint must have been made from to be resumed
-    about = f"{json.dumps(study.describe())} {study.source()} torch {torch.__version__}"
+    about = f"{json.dumps(study.describe())} {short(study.source())} torch {torch.__version__}"
     checkpoint = path if path.parent.is_dir() else None
     histories = trainer.train(checkpoint, progress=progress, about=about, fresh=fresh)
     process = {"compiled": trainer.compiled, "threads": torch.get_num_threads(), "pinned": is_pinned()}

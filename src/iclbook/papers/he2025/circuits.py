@@ -4,7 +4,6 @@ A head is a dummy when both abs(omega) and abs(mu) are below :data:`DUMMY` times
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
@@ -184,12 +183,10 @@ def read_sides(group: Mapping[str, Array], scale: float = 1.0) -> Heads:
 
 
 def read_counts(
-    results: Results, prefix: str = "h", scale: float = 1.0, read: Callable[..., Heads] = read_heads
+    results: Results, scale: float = 1.0, read: Callable[..., Heads] = read_heads, **labels: Any
 ) -> dict[int, Heads]:
-    """Softmax heads by their number ``n_heads``, of the groups ``<prefix><H>``; with ``read=read_sides`` those of each sign merged."""
-    kq = {key[:-3]: array for key, array in results.arrays.items() if re.fullmatch(rf"{prefix}\d+/kq", key)}
-    n_heads = {name: array.shape[2] for name, array in kq.items()}  # kq is (T, R, H, D, D)
-    return {n_heads[name]: read(results.group(name), scale) for name in sorted(n_heads, key=n_heads.get)}
+    """Heads by their number ``n_heads``, of the groups with these other ``labels``; with ``read=read_sides`` those of each sign merged."""
+    return {n_heads: read(group, scale) for n_heads, group in results.by("n_heads", **labels).items()}
 
 
 def with_both_signs(results: Results) -> Results:

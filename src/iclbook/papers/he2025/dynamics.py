@@ -96,7 +96,7 @@ WITHIN = 1e-5
 
 def descend(group: str, members: Sequence[int]) -> dict[str, np.ndarray]:
     """Runs of ``h<H>``: omega and mu ``(M, H)`` at the end, their sum at the ``start``, and when each pattern appears for good ``(M,)``."""
-    n_heads, task = int(group[1:]), LinearRegression()
+    n_heads, task = {f"h{h}": h for h in COUNTS}[group], LinearRegression()
     starts = sample_initial(max(members) + 1, n_heads, SCALE, seed=n_heads)
     omega, mu = (values[list(members)] for values in starts)
     path = simulate(omega, mu, RATE, log_steps(STEPS, 120), d=task.d, L=task.L, noise_var=task.noise_var)

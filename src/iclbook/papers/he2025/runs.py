@@ -90,7 +90,8 @@ RATES, BATCHES = (3e-4, 1e-3, 3e-3), (64, 256, 1024)
 
 def _attention(name: str, d: int, n_heads: int, runs: tuple[Run, ...], **kwargs: Any) -> Group:
     pole = kwargs.get("activation") == "affine"  # the sum that normalises its weights may pass through zero
-    return Group(name, Attention, {"d": d, "n_heads": n_heads, **kwargs}, runs, may_diverge=pole)
+    kwargs["n_heads"] = n_heads
+    return Group(name, Attention, {"d": d, **kwargs}, runs, labels=kwargs, may_diverge=pole)
 
 
 def _seeds(n: int, rate: float = 1e-3) -> tuple[Run, ...]:

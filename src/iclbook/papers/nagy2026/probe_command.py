@@ -14,7 +14,7 @@ from torch import Tensor
 from ...errors import UserError
 from ...files import write_whole
 from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer
-from ...sources import source_digest
+from ...sources import short, source_of
 from ...tasks.mixed_corpus import VOCABULARY
 from . import probe_statistics, prompts, readout
 from .prompts import CORPUS, Alphabet
@@ -216,7 +216,7 @@ def probe_folder(
         # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
         "model": model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
         "prompts": {"seed": prompts.SEED, "digits": digits, "tokenizer": tokenizer} | sizes._asdict(),
-        "source": source_digest({__name__}),
+        "source": short(source_of(probe_folder)),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
