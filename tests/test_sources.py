@@ -1,5 +1,6 @@
 """The digests of the source: a definition that can change a study's numbers counts, and nothing else does."""
 
+import ast
 import dataclasses
 import json
 import shutil
@@ -15,6 +16,7 @@ from test_results import EVERY
 
 import iclbook
 from iclbook import store
+from iclbook.definitions import Definition
 from iclbook.errors import UserError
 from iclbook.models import Attention
 from iclbook.papers import he2025, wang2025
@@ -297,6 +299,12 @@ def test_names_are_followed(tmp_path, text, reached):
         (package / file).write_text(content)
     found = Code(package).reached([("m", "f")])
     assert found == BASE | {("m", "f")} | reached
+
+
+def test_a_text_that_python_3_12_adds_does_not_count():
+    tree, other = (ast.parse("""f"{'a':<{1}}\"""") for _ in range(2))
+    other.body[0].value.values[0].format_spec.values.append(ast.Constant(""))
+    assert Definition().text(tree) == Definition().text(other)
 
 
 @pytest.mark.parametrize("release", ["3.12", "3.13"])
