@@ -35,7 +35,6 @@ ASKED = {
 
 @pytest.mark.chapter
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("chapter_ends")
 @pytest.mark.parametrize("name", CHAPTERS)
 @pytest.mark.parametrize("profile", PROFILES)
@@ -80,7 +79,6 @@ def fingerprint(copy: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.book
-@pytest.mark.timeout(600)
 def test_no_link_of_the_built_book_is_dead(book: Path) -> None:
     assert pages.problems(book) == []
 

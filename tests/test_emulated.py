@@ -13,7 +13,7 @@ from iclbook.project import PROFILES
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MACHINES = emulated()
-pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.full, pytest.mark.slow]
 
 
 def run_on(machine: str, *arguments: str) -> None:

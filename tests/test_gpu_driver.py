@@ -1,7 +1,9 @@
 """``make gpu`` asks unit after unit, goes on where it stopped, and says what is left."""
 
+import itertools
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,18 +13,17 @@ sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed packag
 from benchmarks import gpu  # noqa: E402
 from benchmarks.gpu import DONE, FAILED, STOPPED, State, Unit, go_on, summary  # noqa: E402
 
-#: Counts its calls in a file; stops with a checkpoint as a training does.
-COUNTS = """
-import pathlib, signal, sys, time
+#: Works until it is interrupted, as a training that keeps a checkpoint does, and ends at once when it goes on from there.
+WORKS = """
+import pathlib, sys, time
 place = pathlib.Path({place!r})
-n = int(place.read_text()) if place.exists() else 0
+if place.exists():
+    sys.exit(print('went on from', place.read_text()))
 try:
-    while n < {end}:
-        time.sleep(0.1)
-        n += 1
+    place.with_suffix('.here').touch()
+    while True: time.sleep(0.1)
 except KeyboardInterrupt:
-    place.write_text(str(n)); print('kept', n); sys.exit(130)
-print('counted', n)
+    place.write_text('a step'); sys.exit(130)
 """
 
 
@@ -60,15 +61,17 @@ def test_every_unit_is_asked_once_and_failures_are_said(state):
 
 
 def test_trainings_go_on_side_by_side_and_in_the_next_call(state, tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu, "GRACE", 5.0)
-    places = [tmp_path / name for name in "ab"]
-    both = [unit(p.name, COUNTS.format(place=str(p), end=40), resumes=True, stage="studies") for p in places]
-    assert not go_on([*both, unit("next", "", stage="studies")], state, (5 + 2.5) / 60, lambda line: None, at_once=2)
+    """The driver's time is up when both trainings have begun."""
+    places, calls = [tmp_path / name for name in "ab"], itertools.count()
+    begun = lambda: all(place.with_suffix(".here").exists() for place in places)  # noqa: E731
+    monkeypatch.setattr(gpu, "time", SimpleNamespace(monotonic=lambda: 1000 * begun() + 0.1 * next(calls)))
+    monkeypatch.setattr(gpu, "GRACE", 60.0)
+    both = [unit(p.name, WORKS.format(place=str(p)), resumes=True, stage="studies") for p in places]
+    assert not go_on([*both, unit("next", "", stage="studies")], state, 10, lambda line: None, at_once=2)
     later = again(state)
     assert [later.outcome(u) for u in both] == [STOPPED, STOPPED]
-    assert all(0 < int(place.read_text()) < 40 for place in places)
-    assert go_on(both, later, 1, lambda line: None, at_once=2)
-    assert later.found["studies: a"]["said"] == "counted 40"
+    assert go_on(both, later, 10, lambda line: None, at_once=2)
+    assert later.found["studies: a"]["said"] == "went on from a step"
     assert later.found["studies: a"]["seconds"] > state.found["studies: a"]["seconds"], "the seconds of both calls"
 
 

@@ -171,3 +171,70 @@ def test_rules_that_say_that_they_are_late_are_marked(ledger: Ledger):
     """The chapter counts them by the mark."""
     parts = [part for claim in ledger.claims for part in claim.parts]
     assert [part.key for part in parts if LATE.search(part.because) and not part.late] == []
+
+
+# -- tests without clocks -------------------------------------------------------------------------------------------------
+
+#: Functions that read a clock or end a wait by it, as calls are written.
+CLOCK = re.compile(
+    r"(time\.)?(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|.*\.(getrusage|getloadavg|mark\.timeout)"
+)
+#: The same in a script of a page; a delay of 0 only lets others go first.
+IN_A_PAGE = re.compile(r"performance\.now|Date\.now|startTime|setTimeout\(.*, *[1-9]")
+
+
+def clocks(text: str) -> list[str]:
+    """What in a module of tests depends on a clock: a look at one, a sleep that asks for no condition, a limit of its own. Tests marked full may."""
+    found = []
+
+    def look(node: ast.AST, asks: bool = False) -> None:
+        marks = getattr(node, "decorator_list", [])
+        if isinstance(node, ast.Module):
+            marks = [n for n in node.body if ast.unparse(n).startswith("pytestmark")]
+        if any(re.search(r"(?<!marks=)pytest\.mark\.full", ast.unparse(mark)) for mark in marks):
+            return
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            limits = [k for k in node.keywords if k.arg in ("timeout", "deadline") and ast.unparse(k.value) != "None"]
+            if CLOCK.fullmatch(name) or limits or (name.endswith("sleep") and not asks):
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and IN_A_PAGE.search(node.value):
+            found.append(node.value)
+        for child in ast.iter_child_nodes(node):
+            look(child, asks or isinstance(node, ast.While))
+
+    look(ast.parse(text))
+    return found
+
+
+#: The one limit of all waits; the tool that plants faults, which is no test.
+MAY = {"waiting.py", "mutants.py"}
+
+
+def test_no_test_depends_on_a_clock():
+    """Another machine, or a busy one, is slower: what a test measures is counted (calls, bytes, pictures), and what it waits for is a condition."""
+    tests = {path for path in (ROOT / "tests").rglob("*.py") if path.name not in MAY and "fixtures" not in path.parts}
+    assert {path.name: found for path in tests - {Path(__file__)} if (found := clocks(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "finds"),
+    [
+        ("def test_a():\n    assert time.perf_counter() < 1", True),
+        ("def test_a():\n    end = monotonic() + 5", True),
+        ("time.sleep(1)", True),
+        ("while not there():\n    time.sleep(1)", False),
+        ("process.wait(timeout=60)", True),
+        ("run(cell, timeout=None)", False),
+        ("@pytest.mark.timeout(20)\ndef test_a(): pass", True),
+        ("@given(text())\n@settings(deadline=200)\ndef test_a(text): pass", True),
+        ("run('const t = performance.now()')", True),
+        ("run('setTimeout(done, 50)')", True),
+        ("run('setTimeout(() => go(), 0)')", False),
+        ("@pytest.mark.full\ndef test_a():\n    time.sleep(1)", False),
+        ("@pytest.mark.parametrize('a', [pytest.param(1, marks=pytest.mark.full)])\ndef test_a(a):\n    time.sleep(1)", True),
+        ("pytestmark = [pytest.mark.slow, pytest.mark.full]\ntime.sleep(1)", False),
+    ],
+)  # fmt: skip
+def test_clocks_are_found(text, finds):
+    assert bool(clocks(text)) is finds

@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import jupytext
 import pytest
 from browser import harness
 from selenium.webdriver.common.keys import Keys
+from waiting import wait_until
 
 from iclbook.book import lab
 from iclbook.execution import run_notebook
@@ -103,27 +103,27 @@ def session(minibook_that_ran: Path) -> Iterator[tuple[Path, str]]:
     with (root / "lab.log").open("w") as said:
         server = subprocess.Popen(argv, env=env | home, cwd=root, stdout=said, stderr=said)
     try:
-        wait_for(f"{address}/api?token=tiny", server, root / "lab.log")
+        wait_until(
+            lambda: server.poll() is not None or answers(f"{address}/api?token=tiny"), (root / "lab.log").read_text
+        )
         yield root, f"{address}/lab/tree/notebooks/tiny.py?token=tiny"
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait()
 
 
-def wait_for(address: str, server: subprocess.Popen, said: Path, seconds: float = 60) -> None:
-    """Until the server answers; what it said where it does not."""
-    end = time.monotonic() + seconds
-    while server.poll() is None and time.monotonic() < end:
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"JupyterLab does not answer\n{said.read_text()[-3000:]}", pytrace=False)
+def answers(address: str) -> bool:
+    try:
+        urllib.request.urlopen(address).close()
+    except OSError:
+        return False
+    return True
+
+
+IDLE = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(180)
 def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> None:
     harness.require()
     root, address = session
@@ -133,8 +133,8 @@ def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> N
     try:
         browser.resize(harness.WIDE)
         browser.driver.get(address)
-        browser._wait("document.querySelectorAll('.iclbook-value').length >= 4", seconds=60)
-        browser._wait("document.querySelector('.jp-InputPlaceholder')", seconds=20)
+        browser._wait("document.querySelectorAll('.iclbook-value').length >= 4")
+        browser._wait("document.querySelector('.jp-InputPlaceholder')")
         text = " ".join(browser._run("return document.querySelector('.jp-Notebook').innerText").split())
         assert "We measured 1.00." in text
         assert "of (not run) frames:" in text
@@ -145,21 +145,22 @@ def test_a_chapter_reads_well_and_is_not_changed(session: tuple[Path, str]) -> N
         boxed = browser._run("return document.querySelector('div.iclbook-box').innerText")
         assert "Inside it bold and (not run)." in boxed
         assert not browser._run("return document.querySelector('details.iclbook-box').open")
-        browser._wait("document.querySelector('div.iclbook-box mjx-container')", seconds=20)
+        browser._wait("document.querySelector('div.iclbook-box mjx-container')")
         folded = browser._run(
             "return [...document.querySelectorAll('.jp-CodeCell')].map("
             "c => c.querySelector('.jp-InputPlaceholder') !== null)"
         )
         assert folded == [False, False, True, False, False, True], "cells tagged hide-input or hide-cell, and no others"
-        time.sleep(3)  # a kernel starts and writes its language into the open notebook
+        browser._wait(IDLE)  # the kernel has started and written its language into the open notebook
         assert chapter.read_bytes() == before
         browser.driver.find_element("css selector", ".jp-Notebook").send_keys(Keys.CONTROL, "s")
-        time.sleep(3)
+        wait_until(lambda: "Saving file at" in (root / "lab.log").read_text())
+        browser._wait("!document.querySelector('.jp-mod-dirty')")
         assert chapter.read_bytes() == before
         notebook = browser.driver.find_element("css selector", ".jp-Notebook")
         for _ in range(6):  # run the cells; what they record comes into the text
             notebook.send_keys(Keys.SHIFT, Keys.ENTER)
-        browser._wait("document.querySelector('.jp-Notebook').innerText.includes('of 5 frames:')", seconds=60)
+        browser._wait("document.querySelector('.jp-Notebook').innerText.includes('of 5 frames:')")
         assert chapter.read_bytes() == before
         browser._collect()
         strangers = [url for url in browser.requests if not harness.is_local(url) and not url.startswith("ws://127")]

@@ -8,6 +8,7 @@ from browser import harness, models_page
 from browser.differences import DIFFERENCES, S2, D, L, difference, recall_difference
 from browser.models_page import POPULATION, Running
 from selenium.webdriver import ActionChains
+from waiting import wait_until
 
 from iclbook.papers.crossing import waits_in_page as product
 from iclbook.papers.he2025 import dynamics
@@ -15,7 +16,7 @@ from iclbook.papers.recall2025.stages import small
 from iclbook.sliders.page_model import inline, markup
 from iclbook.training import gradient_flow
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("models"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("models")]
 #: Both sides are float64; what separates them is the order of their sums.
 ROUNDING = 1e-9
 #: Of integrations at TIGHT: the sum of local errors of some hundred steps, stretched by a jump; the library's own are 1e-9.
@@ -199,13 +200,13 @@ def test_play_takes_steps_for_readers_who_want_no_motion(opened):
     media([{"name": "prefers-reduced-motion", "value": "reduce"}])
     try:
         model = Running(opened, "recall_race")
-        steps = opened.driver.execute_async_script(
-            "const done = arguments[0], m = document.querySelector('figure[data-model=recall_race]');"
-            "const seen = new Set(); m.querySelector('button').click();"
-            "const look = () => { seen.add(m.iclbook.state.at); m.iclbook.state.at < 1 ? setTimeout(look, 20) : done([...seen]); };"
-            "setTimeout(look, 50);"
+        opened._run(  # ten steps, and no rest between them
+            "const { state } = document.querySelector('figure[data-model=recall_race]').iclbook, later = setTimeout;"
+            "window.steps = []; window.setTimeout = (call) => { steps.push(state.at); later(call); };"
         )
-        assert 8 <= len(steps) <= 12
+        model.find("button")[0].click()
+        wait_until(lambda: model.js("m.state.at") == 1)
+        assert [*opened._run("return steps"), 1] == pytest.approx(np.arange(11) / 10)
         assert model.find("button")[0].text == "Play"
     finally:
         media([])

@@ -136,7 +136,6 @@ def test_a_run_of_every_group_replays(paper, name):
 
 @pytest.mark.full
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_every_run_replays(paper, name):
     """The first steps of every committed run."""

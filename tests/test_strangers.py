@@ -9,7 +9,7 @@ from browser import harness
 
 from iclbook.book.build import build
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.browser
 SETS = "document.documentElement.dataset.ran=1"
 HOSTILE = f"""--></a>"'><svg/onload="{SETS}"></svg><script>{SETS}</script><img src="x:" onerror="{SETS}"> [a](javascript:{SETS})"""
 

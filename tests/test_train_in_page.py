@@ -1,7 +1,6 @@
 """Training in the page: the compiled C is the library's, it takes the trainer's course, and a reader moves it by pointer, finger and keyboard."""
 
 import json
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from browser import harness, models_page
 from browser.models_page import TASK, Running
 from selenium.webdriver import ActionChains
+from waiting import wait_until
 
 from iclbook.claims import load_ledger
 from iclbook.models import Attention
@@ -21,15 +21,15 @@ from iclbook.training import Group, Run, Trainer
 #: Units in the last place of a run's largest parameter by which the page's parameters may differ after some hundred steps; measured: 1 to 40.
 #: Without fused multiply-adds every sum rounds once more, and Adam divides small gradients by their own size.
 UNITS = 128
+#: Calls of functions that a picture of eight heads may take; measured: 83,000 after 300 steps.
+MOST_CALLS = 200_000
 #: Where the sum that normalises the weights comes near zero, rounding grows from step to step.
 NEAR_A_POLE = {"affine": 100}
 
 
 def in_browser(test):
     """Mark a test that opens the page of all models."""
-    for mark in (pytest.mark.browser, pytest.mark.xdist_group("models"), pytest.mark.timeout(300)):
-        test = mark(test)
-    return test
+    return pytest.mark.browser(pytest.mark.xdist_group("models")(test))
 
 
 def test_the_stored_module_is_what_the_sources_compile_to():
@@ -180,18 +180,21 @@ def test_circuits_and_answers_are_the_librarys(opened):
 # ---- hands -------------------------------------------------------------------------------------------------------------
 
 
-def until(model: Running, expression: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not model.js(expression):
-        assert time.monotonic() < end, (expression, model.js("[m.run.done, m.run.loss, m.state]"))
-        time.sleep(0.05)
+def until(model: Running, expression: str) -> None:
+    wait_until(lambda: model.js(expression), lambda: (expression, model.js("[m.run?.done, m.run?.loss, m.state]")))
+
+
+def rests(model: Running) -> bool:
+    """Whether no step is taken while the browser draws twenty pictures, each of which would ask for the next ones."""
+    until(model, "!m.busy()")
+    done = model.js("m.run.done")
+    model.browser.frames(20)
+    return model.js("m.run.done") == done
 
 
 def says(model: Running, words: str) -> None:
-    """The sentence below the plots begins with ``words``, within the second that the one before it stays."""
-    until(
-        model, f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})", 5
-    )
+    """The sentence below the plots begins with ``words``, when the one before it has stayed for its second."""
+    until(model, f"document.querySelector('figure[data-model=train] [role=status]').textContent.startsWith({words!r})")
 
 
 def buttons(model: Running) -> dict:
@@ -209,10 +212,8 @@ def test_one_press_trains_two_heads_to_a_pair(opened, width):
     assert sorted(signs) == [-1, 1]
     says(opened, "A pair")
     buttons(opened)["Pause"].click()
-    until(opened, "!m.busy()")
+    assert rests(opened)
     done = opened.js("m.run.done")
-    time.sleep(0.3)
-    assert opened.js("m.run.done") == done
     buttons(opened)["One step"].click()
     until(opened, f"m.run.done === {done + 1}")
     buttons(opened)["Start again"].click()
@@ -225,11 +226,11 @@ def test_out_of_sight_nothing_trains(opened):
     opened.browser._run("document.querySelector('figure[data-model=train]').scrollIntoView()")
     opened.js("m.play(true)")
     until(opened, "m.run.done > 5")
+    assert not rests(opened)
     opened.browser._run("window.scrollTo(0, 0)")
-    time.sleep(0.5)
+    opened.browser.frames(3)  # with which the browser says what is in sight
+    assert rests(opened)
     done = opened.js("m.run.done")
-    time.sleep(0.5)
-    assert opened.js("m.run.done") == done
     opened.browser._run("document.querySelector('figure[data-model=train]').scrollIntoView()")
     until(opened, f"m.run.done > {done}")
 
@@ -279,8 +280,8 @@ def test_a_pair_is_dragged_while_it_trains(opened):
 
 
 @in_browser
-def test_pictures_are_drawn_in_time(opened):
-    """No redraw of eight heads' curves, maps and answers takes 50 ms; the least of five, since others share the machine."""
+def test_a_picture_is_little_work(opened):
+    """A redraw of eight heads' curves, maps and answers is the same work on every machine."""
     until(opened, "m.run.heads.length")
     opened.browser._run("document.querySelector('figure[data-model=train]').scrollIntoView()")
     opened.js("m.state.heads = 8")
@@ -288,10 +289,10 @@ def test_pictures_are_drawn_in_time(opened):
     until(opened, "m.run.heads.length === 8")
     opened.js("m.play(true)")
     until(opened, "m.run.done > 300")
-    took = opened.js(
-        "[1, 2, 3, 4, 5].map(() => { const t = performance.now(); m.redraw(); return performance.now() - t; })"
-    )
-    assert min(took) < 50
+    opened.js("m.play(false)")
+    assert rests(opened)
+    redraw = "document.querySelector('figure[data-model=train]').iclbook.redraw(); arguments[0]();"
+    assert 1_000 < opened.browser.calls(redraw)[1] < MOST_CALLS
 
 
 @in_browser
@@ -303,7 +304,7 @@ def test_a_browser_without_vectors_says_so_and_plays_a_stored_run(browser, tmp_p
     assert "Train" not in buttons(model)
     buttons(model)["Play"].click()
     last = models_page.models()["train"].data["film"][-1]
-    until(model, f"m.run.done === {last['step']} && !m.state.playing", 30)
+    until(model, f"m.run.done === {last['step']} && !m.state.playing")
     mu = [head["ov"][-1] for head in last["heads"]]
     assert model.js("m.run.heads.map(({ mu }) => mu)") == pytest.approx(mu)
     assert model.find(".says")[0].text
@@ -343,7 +344,7 @@ def test_waits_are_the_librarys_and_grow_as_the_law_says(browser, page):
     browser._run("document.querySelector('figure[data-model=train_waits]').scrollIntoView()")
     buttons(model)["Measure"].click()
     sizes = crossing_waits.SIZES[:4]
-    until(model, f"m.found().length >= {2 * len(crossing_waits.SIZES)}", 120)
+    until(model, f"m.found().length >= {2 * len(crossing_waits.SIZES)}")
     buttons(model)["Pause"].click()
     found = model.js("m.found()")
     for rule in crossing_waits.RULES:

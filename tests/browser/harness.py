@@ -10,13 +10,13 @@ import os
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -24,6 +24,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from waiting import LIMIT, wait_until
 
 VIEW = 'script[type="application/vnd.jupyter.widget-view+json"]'
 WIDE, NARROW = 1400, 390
@@ -87,14 +88,14 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = webdriver.ChromeService(shutil.which("chromedriver"))
         self.driver = webdriver.Chrome(options, service)
-        self.driver.set_script_timeout(120)  # an audit of a long page takes its time
-        self.driver.set_page_load_timeout(60)
+        self.driver.set_script_timeout(LIMIT)
+        self.driver.set_page_load_timeout(LIMIT)
         self.requests: list[str] = []
         self.failures: list[str] = []
         self.console: list[str] = []
-        self._addresses: dict[str, str] = {}
+        self._on_the_way: dict[str, str] = {}  # address of a request of this page that has no end yet
         self.driver.get("about:blank")  # leave the browser's own start page, and its failing requests, behind
-        time.sleep(0.5)
+        self.frames()
         self._forget()
 
     def close(self) -> None:
@@ -114,19 +115,16 @@ class Browser:
         self.driver.get(address)
         self._wait("document.readyState === 'complete'")
 
-    def first_view(self, page: Path) -> tuple[dict[str, int], float]:
-        """Load a page from the disk: bytes of every file that it loads before a reader scrolls, and milliseconds until its first paint."""
+    def first_view(self, page: Path) -> tuple[dict[str, int], int]:
+        """Load a page from the disk: bytes of every file that it loads before a reader scrolls, and of those that must be there before its first paint."""
         self.load(page.as_uri())
         self.typeset()
-        asked = -1
-        while asked < len(self.requests):  # pictures near the window, fonts of formulas
-            asked = len(self.requests)
-            time.sleep(0.4)
-            self._collect()
+        self.rest()  # pictures near the window, fonts of formulas
         assert self.problems() == [], page
-        files = {unquote(urlsplit(url).path) for url in self.requests if url.startswith("file:")}
-        paints = "performance.getEntriesByType('paint').find((e) => e.name === 'first-contentful-paint')"
-        return {name: Path(name).stat().st_size for name in files}, self._run(f"return {paints}?.startTime ?? 1e9")
+        self._wait("performance.getEntriesByName('first-contentful-paint').length")
+        size = lambda urls: {name: Path(name).stat().st_size for name in {unquote(urlsplit(url).path) for url in urls}}  # noqa: E731
+        files = size(url for url in self.requests if url.startswith("file:"))
+        return files, sum(size(self._run(BLOCKING)).values())
 
     def draw(self, *, theme: str = "light", folds: bool = True) -> None:
         """Bring all of the loaded page to the window, and wait until formulas and widgets are drawn."""
@@ -155,11 +153,41 @@ class Browser:
 
     def typeset(self) -> None:
         """Wait until formulas are drawn."""
-        self.driver.execute_async_script(
-            "const done = arguments[0];"
-            "Promise.resolve(window.MathJax?.startup?.promise).then(() => setTimeout(done, 50), done);"
+        self._async("Promise.resolve(window.MathJax?.startup?.promise)")
+        self.frames()
+
+    def frames(self, count: int = 2) -> None:
+        """Wait until the browser has drawn ``count`` more pictures."""
+        self._async(
+            "(async () => { for (let i = 0; i < arguments[0]; i++) await new Promise(requestAnimationFrame); })()",
+            count,
         )
         self._collect()
+
+    def rest(self) -> None:
+        """Wait until nothing is on its way, and an idle moment and two more pictures ask for nothing more."""
+        asked = -1
+        while asked < len(self.requests):
+            asked = len(self.requests)
+            self._async("new Promise((go) => requestIdleCallback(() => go()))")
+            self.frames()
+            wait_until(lambda: not self._awaited(), self._awaited)
+
+    def _awaited(self) -> list[str]:
+        """Addresses of files that are on their way; the end of a worker's own script is not told."""
+        self._collect()
+        return [address for address in self._on_the_way.values() if not address.startswith("blob:")]
+
+    def calls(self, script: str, *arguments) -> tuple[Any, int]:
+        """What a script gives in the end, and the calls of functions of the page's own scripts meanwhile, which are the same on every machine."""
+        command = self.driver.execute_cdp_cmd
+        command("Profiler.enable", {})
+        command("Profiler.startPreciseCoverage", {"callCount": True, "detailed": False})
+        given = self.driver.execute_async_script(script, *arguments)
+        scripts = command("Profiler.takePreciseCoverage", {})["result"]
+        command("Profiler.disable", {})
+        own = [function for script in scripts if script["url"] for function in script["functions"]]
+        return given, sum(function["ranges"][0]["count"] for function in own)
 
     def resize(self, width: int, height: int = 1000) -> None:
         """Lay the page out for a window of ``width`` CSS pixels, narrower than a desktop window can be if asked."""
@@ -221,18 +249,18 @@ class Browser:
     def _run(self, script: str, *arguments):
         return self.driver.execute_script(script, *arguments)
 
-    def _wait(self, condition: str, *arguments, seconds: float = 30) -> None:
-        end = time.monotonic() + seconds
-        while not self._run(f"return {condition}", *arguments):
-            if time.monotonic() > end:
-                raise TimeoutError(
-                    f"{self.driver.current_url}: still not so after {seconds} s: {condition}; {self.problems()}"
-                )
-            time.sleep(0.05)
+    def _async(self, promise: str, *arguments):
+        """What a promise gives."""
+        return self.driver.execute_async_script(f"({promise}).then(arguments[arguments.length - 1])", *arguments)
+
+    def _wait(self, condition: str, *arguments) -> None:
+        said = lambda: f"{condition}; {self.driver.current_url}: {self.problems()}"  # noqa: E731
+        wait_until(lambda: self._run(f"return {condition}", *arguments), said)
 
     def _forget(self) -> None:
         self._collect()
         self.requests, self.failures, self.console = [], [], []
+        self._on_the_way.clear()
 
     def _collect(self) -> None:
         for entry in self.driver.get_log("browser"):
@@ -242,15 +270,21 @@ class Browser:
             message = json.loads(entry["message"])["message"]
             about = message["params"]
             if message["method"] == "Network.requestWillBeSent":
-                self._addresses[about["requestId"]] = about["request"]["url"]
                 self.requests.append(about["request"]["url"])
+                self._on_the_way[about["requestId"]] = about["request"]["url"]
             elif message["method"] == "Network.responseReceived" and about["response"]["status"] >= 400:
                 self.failures.append(f"{about['response']['status']} for {about['response']['url']}")
-            elif message["method"] == "Network.loadingFailed" and not about.get("canceled"):
-                address = self._addresses.get(about["requestId"], "an unknown address")
-                self.failures.append(f"loading failed: {address} ({about.get('errorText')})")
+            elif message["method"] in ("Network.loadingFinished", "Network.loadingFailed"):
+                address = self._on_the_way.pop(about["requestId"], None)  # None: of the page before
+                if address and "errorText" in about and not about.get("canceled"):
+                    self.failures.append(f"loading failed: {address} ({about['errorText']})")
 
 
+#: Scripts and style sheets that the first paint waits for.
+BLOCKING = """
+const scripts = [...document.scripts].filter((s) => s.src && !s.async && !s.defer && s.type !== 'module').map((s) => s.src);
+return [...scripts, ...[...document.querySelectorAll('link[rel~=stylesheet]')].filter((l) => matchMedia(l.media).matches).map((l) => l.href)];
+"""
 FAULTS = """
 const squeezed = [...document.querySelectorAll('.bd-article img')].filter((i) => i.naturalWidth && i.width &&
   getComputedStyle(i).objectFit === 'fill' && Math.abs(i.width / i.height / (i.naturalWidth / i.naturalHeight) - 1) > 0.03);
@@ -331,14 +365,9 @@ class PagePanel:
             raise RuntimeError(f"the visible picture is no frame: {kind[:80]}")
         return hashlib.sha256(base64.b64decode(data)).hexdigest()
 
-    def waits_for(self, sha256: str, seconds: float = 3) -> bool:
-        """Whether the visible image becomes the one with this hash."""
-        end = time.monotonic() + seconds
-        while self.visible_hash() != sha256:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.03)
-        return True
+    def waits_for(self, sha256: str) -> None:
+        """Wait until the visible image is the one with this hash."""
+        wait_until(lambda: self.visible_hash() == sha256, lambda: f"wanted {sha256}, seen {self.state()}"[:500])
 
 
 def is_local(url: str) -> bool:

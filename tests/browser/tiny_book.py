@@ -78,7 +78,7 @@ def build(folder: Path) -> tuple[Path, Path]:
     (folder / "_config.yml").write_text(yaml.safe_dump(_config()), encoding="utf-8")
     run = "from jupyter_book.cli.main import main; main()"  # works without the venv's bin on the PATH
     command = [sys.executable, "-c", run, "build", "-W", "-n", "--keep-going", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode or not (folder / "_build" / "html" / "index.html").is_file():
         raise RuntimeError(f"the tiny book does not build\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return folder / "_build" / "html", executed
@@ -91,7 +91,7 @@ def _notebook(path: Path) -> None:
     notebook = nbformat.v4.new_notebook(cells=cells)
     environment = {**os.environ, "ICLBOOK_HEADLESS": "1", "ICLBOOK_ROOT": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
-    NotebookClient(notebook, kernel_name="python3", timeout=120).execute(env=environment)
+    NotebookClient(notebook, kernel_name="python3", timeout=None).execute(env=environment)
     nbformat.write(notebook, path)
 
 

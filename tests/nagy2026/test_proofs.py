@@ -20,7 +20,7 @@ needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="there is no
 
 def coqc(folder: Path, name: str) -> subprocess.CompletedProcess:
     command = ["coqc", "-q", "-Q", ".", "Nagy2026", f"{name}.v"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_all_thirty_and_every_flagged_sentence_have_a_theorem():
@@ -94,7 +94,7 @@ def test_the_thirty_say_what_the_document_says():
 @needs_coq
 def test_proofs_compile_and_rest_on_the_reals_only(tmp_path):
     build = ["make", "-s", "-C", str(FOLDER), "compile", f"BUILD={tmp_path}"]
-    done = subprocess.run(build, capture_output=True, text=True, timeout=250, check=False)
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     chosen = {name: re.findall(r"^Theorem (\w+)", text, re.M) for name, text in SOURCES.items()}
     lines = [f"Require Import Nagy2026.{name}." for name in chosen]

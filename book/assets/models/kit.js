@@ -276,11 +276,12 @@
       if (timer !== null) return stop();
       element.textContent = "Stop";
       const began = performance.now();
-      const pause = still() ? (1000 * seconds) / 10 : 30;
+      const calm = still();
+      let steps = 0;
       const tick = () => {
-        const part = Math.min(1, (performance.now() - began) / (1000 * seconds));
+        const part = Math.min(1, calm ? steps++ / 10 : (performance.now() - began) / (1000 * seconds));
         on(part);
-        if (part < 1) timer = setTimeout(tick, pause);
+        if (part < 1) timer = setTimeout(tick, calm ? 100 * seconds : 30);
         else stop();
       };
       tick();
