@@ -51,10 +51,10 @@ def _recall() -> tuple[Fault, ...]:
     def at(*words: str) -> Fault:
         return _planted("recall2025", *words)
 
-    census, lifted = "stages.py", "simplifications.py"
+    stages, lifted = "stages.py", "simplifications.py"
     return (
-        at(census, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
-        at(census, "silent heads are in order", "times[..., i] < times[..., j]", "times[..., i] <= times[..., j]"),
+        at(stages, "w is not scaled with beta", "ratio * scale * shift", "ratio * shift"),
+        at(stages, "silent heads are in order", "times[..., i] < times[..., j]", "times[..., i] <= times[..., j]"),
         at("theorem_3_1.py", "late clock", "np.exp(tau) * theory.ode", "np.exp(tau / 2) * theory.ode"),
         at(lifted, "raw for normalised loss", '-run["normalised"][:, None]', '-run["loss"][:, None]'),
         at(

@@ -146,7 +146,7 @@ class OnHeads(Observation):
 
 
 def pair_studies(profile: str) -> dict[str, Study]:
-    """The studies of signed pairs at a profile, by name; batches and steps are those of he2025's census of seeds."""
+    """The studies of signed pairs at a profile, by name; batches and steps are those of he2025's seed sweep."""
     seeds, most = (24, 40_000) if check_profile(profile) == "paper" else (2, 40)
     runs, studies = tuple(Run(seed) for seed in range(seeds)), {}
     for name, task in TASKS.items():

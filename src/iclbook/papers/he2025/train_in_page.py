@@ -159,8 +159,8 @@ def figure(task: LinearRegression, history: History, settings: Mapping[str, Any]
     scale = score_scale(task, settings)
     fig, axes = style.figure(2, 2, height=5.0)
     prompt, loss, *heads = axes.ravel()
-    courses = {name: heads_at(history, at, scale) for name, at in (("before training", 0), ("answer", -1))}
-    plot_answers(prompt, task, pairs_on_line(task, SHOWN), courses, settings["activation"])
+    trajectories = {name: heads_at(history, at, scale) for name, at in (("before training", 0), ("answer", -1))}
+    plot_answers(prompt, task, pairs_on_line(task, SHOWN), trajectories, settings["activation"])
     prompt.set_ylabel("y")
     prompt.legend(fontsize=7, loc="upper left")
     for level in loss_levels(task):

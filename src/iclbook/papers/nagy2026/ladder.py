@@ -126,7 +126,7 @@ def trained(profile: str, device: str = "auto") -> Get:
 
 def power_values() -> dict[str, object]:
     """What the paper's own numbers of models and layers can show, without any model: ladders of seven and nine models, a percentile of 144 heads, and
-    a course that falls in one layer of twelve only."""
+    a sequence that falls in one layer of twelve only."""
     seven, nine, none = probe_statistics.power(7, 0.59), probe_statistics.power(9, 0.59), probe_statistics.power(7, 0.0)
     middle, last = (np.where(np.arange(13) < at, 5.0, 5e-3) for at in (6, 12))
     return {
@@ -148,7 +148,7 @@ def records(get: Get) -> dict[str, object]:
     iii). ``nulls``: what remains of finding 1 under noise with the read-out's own means and deviations, other prompts' answers, a context without a law.
     ``twin``: how much more error models with regression take away than their controls, and what of signs and reduction above noise a control has. ``rates``
     (finding 4): the local slope against the decay by layer, and both against the error that is left. ``emergence`` (finding 2): valley before the peak and
-    crossing out of it; of models without regression, whose peak is noise, the least of the whole course. ``truncation`` (section 8.3): accuracy with and
+    crossing out of it; of models without regression, whose peak is noise, the least over training. ``truncation`` (section 8.3): accuracy with and
     without the directions below the rank, and the same number of random directions.
     """
     every, pairs = mixed(get), controls(get)

@@ -287,7 +287,7 @@ def ablation(
     return _study(f"ablation_d{d}", task, groups, steps, 32, record)
 
 
-#: Recorded steps of the ablation: depth starts slower, so the whole course is kept.
+#: Recorded steps of the ablation: depth starts slower, so all of training is recorded.
 ABLATION_STEPS = (24, 100, 200, 300, 400, 500, 600, 800, 1000, 1250, 1500, 1750, 2000)
 GUIDED_STEPS = (24, 250, 500, 1000, 1500, 2000, 3000, 4000)
 

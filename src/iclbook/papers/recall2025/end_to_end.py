@@ -168,7 +168,7 @@ def free_values(runs: Mapping[str, Arrays]) -> Values:
     at_start = []
     for name, run in runs.items():
         task = task_of(run)
-        calm = np.array([rests(run["steps"], course, task) for course in run["normalised"].T])  # (S, order - 2)
+        calm = np.array([rests(run["steps"], loss, task) for loss in run["normalised"].T])  # (S, order - 2)
         if name == "window":
             values["free/rests_each"] = calm.mean(0)
         before, after = offsets_found(run[f"{KEPT}w"]) >= task.order - 1  # (S,) each
