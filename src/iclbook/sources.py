@@ -42,7 +42,7 @@ def source_digest(roots: Iterable[str | Path], package: Path = PACKAGE) -> str:
 def reached(roots: Iterable[str | Path], package: Path = PACKAGE) -> list[Path]:
     """Files of this package that ``roots`` reach by imports, sorted: modules (such as ``"iclbook.models.attention"``), or files outside of it.
 
-    A package's ``__init__`` that only passes a name on is looked through: the file that defines the name counts, its neighbours do not.
+    Re-exports are resolved to the defining module: it counts, its neighbours do not.
     One that does more counts itself: it runs before anything in its package does.
     """
     todo: list[Path | None] = []
@@ -87,7 +87,7 @@ def _imports(file: Path, package: Path) -> list[Path | None]:
 
 
 def _imported(file: Path, package: Path) -> Iterator[tuple[str, str, str]]:
-    """Every import of a file: the module, the name that is taken of it (none of ``import module``), and what it is called here."""
+    """Imports of a file: the module, the imported name (empty for ``import module``), and its name here."""
     here = ".".join(file.relative_to(package.parent).parts[:-1]) if file.is_relative_to(package) else None
     for node in _module(file.read_text(encoding="utf-8")).imports:
         for alias in node.names:
@@ -143,7 +143,7 @@ def _module(text: str) -> _Module:
 
 
 def _reduce(node: ast.AST) -> None:
-    """Take from a node what changes no number."""
+    """Remove from a node what cannot affect results (docstrings, annotations, messages)."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_docstring(node.body[0]):
         node.body[0] = ast.Pass()
     if isinstance(node, ast.arg):
@@ -159,7 +159,7 @@ def _reduce(node: ast.AST) -> None:
 
 
 def _text(node: Any) -> str:
-    """What a syntax tree says, the same under every release of Python: :func:`ast.unparse` quotes as its release does, :func:`ast.dump` lists its fields."""
+    """Text of a syntax tree, the same under every release of Python: :func:`ast.unparse` quotes as its release does, :func:`ast.dump` lists its fields."""
     if isinstance(node, list):
         return f"[{' '.join(map(_text, node))}]"
     if not isinstance(node, ast.AST):

@@ -86,7 +86,7 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
 
 
 def provenance(config: Any, source: str, seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """What a result file must say of itself; ``source`` is the digest of the code that made it."""
+    """Provenance that a result file must carry; ``source`` is the digest of the code that made it."""
     return {
         "config": config,
         "seconds": round(seconds, 1),

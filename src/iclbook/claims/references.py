@@ -106,7 +106,7 @@ def reference_path(chapter: str, profile: str, root: Path, draw: int | None = No
 
 
 def tolerance(value: Value, spread: Spread) -> Spread:
-    """How far a value may move before it counts as moved: ``4 spread + 2^-40 |value|``, element by element; for texts and truth values the spread itself."""
+    """Tolerance of a value, the deviation from which on it counts as moved: ``4 spread + 2^-40 |value|``, element by element; for texts and truth values the spread itself."""
     if isinstance(value, list):
         return [tolerance(v, s) for v, s in zip(value, spread, strict=True)]
     return float(spread) if isinstance(value, bool | str) else SPREADS * spread + ROUNDING * abs(value)

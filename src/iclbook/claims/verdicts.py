@@ -97,7 +97,7 @@ class PartResult(Part):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out for one claim.
+    """Verdict of one claim.
 
     Attributes:
         word: one of ``WORDS``, or of ``ANSWER_WORDS`` for a question.
@@ -137,7 +137,7 @@ class Verdict:
 def judge(
     ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
 ) -> dict[str, Verdict]:
-    """Every claim's verdict, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
+    """Verdicts of a ledger's claims, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
     by = tolerances_of({key: record.value for key, record in records.items()}, reference)
     return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
@@ -147,9 +147,8 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
-    measured. Where parts are closer to their bounds than their uncertainty, or hold by a rule that passes its control too, and the word depends on how these
-    come out, it is *too close to call*, and so is one to which another draw of everything random gave another word by the same rules. Without tolerances margins
-    are not known.
+    measured. A claim is *too close to call* in two cases. (1) Parts within their uncertainty, or whose rule passes its negative control, could change the word.
+    (2) Another draw gave another word under the same rules. Without tolerances margins are not known.
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     by = by or Tolerances()
@@ -162,7 +161,7 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
     if missing:
         return Verdict(words[NOT_YET_TESTED], "not recorded: " + ", ".join(missing), results)
     outcome = _judge(claim, results, profile)
-    # A part more that holds never makes a word worse, so what happens in between need not be tried.
+    # Verdicts are monotone in the parts, so trying all-hold and all-fail is enough.
     ways = (tuple(replace(p, holds=holds) if p.close else p for p in results) for holds in (True, False))
     if all(_judge(claim, way, profile).word == outcome.word for way in ways):
         drawn = [word for word, rules in by.redrawn.get(claim.id, ()) if rules == claim.rules_digest]

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from ...claims import printed
 from ...drawing import style
-from ...models.sequence import shown
+from ...models.sequence import thinned
 from ...numbers import number
 from ...statistics import Estimate, ratio_error
 from ...store import Results
@@ -229,7 +229,7 @@ def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) 
     most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
     for ax, (name, own), title in zip(axes[1:], results.items(), ("HMM", "bijection"), strict=True):
         exact = studies[name].groups[0].observe.held_out()["train"][1]
-        entropy = shown(entropy_bits(exact).flatten()).numpy()
+        entropy = thinned(entropy_bits(exact).flatten()).numpy()
         look = {"cmap": "cividis", "linewidths": 0, "vmin": 0, "vmax": most}
         points = ax.scatter(*own["transformer/pc_output"][-1, 0], c=entropy, s=7, **look)  # (2, n)
         share, r = (own[f"transformer/{kind}_output"][-1, 0] for kind in ("pc1", "r"))

@@ -102,7 +102,7 @@ def nearest(settings: dict[str, Trajectory]) -> str:
     return min(settings, key=distance)
 
 
-def shown(settings: dict[str, Trajectory]) -> dict[str, Trajectory]:
+def with_adam(settings: dict[str, Trajectory]) -> dict[str, Trajectory]:
     """The settings that the figures show, one for each kind of attention: Adam."""
     return {name: trajectory for name, trajectory in settings.items() if "Adam" in name}
 
@@ -119,7 +119,7 @@ def records(settings: dict[str, Trajectory], study: Study) -> dict:
     }
     for reading in ("slope", "ends"):
         found[f"9.2/{reading}/rho2_18k"] = float(settings[near].means(reading)[-1])
-        for name, trajectory in shown(settings).items():
+        for name, trajectory in with_adam(settings).items():
             key, rho = f"9.2/{reading}/{name.split(',')[0]}", trajectory.readings[reading]
             found[f"{key}/fall"] = Estimate.mean(trajectory.at(reading, 18_000) - rho[0])
             found[f"{key}/late_fall"] = Estimate.mean(rho[-1] - trajectory.at(reading, 10_000))
@@ -182,7 +182,7 @@ def figure(settings: dict[str, Trajectory]) -> Figure:
     fig, axes = style.figure(3, height=3.1)
     titles = ("error, 16 examples", r"$\rho_2$ (fall per example)", "spectral alignment (gain)")
     for ax, (reading, printed), title in zip(axes, PRINTED.items(), titles, strict=True):
-        for colour, (name, trajectory) in zip(style.PALETTE, shown(settings).items(), strict=False):
+        for colour, (name, trajectory) in zip(style.PALETTE, with_adam(settings).items(), strict=False):
             steps, values = trajectory.steps / 1000, trajectory.readings[reading]
             if reading == "gain":
                 ax.fill_between(steps, *np.quantile(values, (0.05, 0.95), 1), color=colour, alpha=0.2, lw=0)
@@ -201,7 +201,7 @@ def figure(settings: dict[str, Trajectory]) -> Figure:
 def gains_figure(settings: dict[str, Trajectory]) -> Figure:
     """Trained gain of each covariate, every seed, beside the best one-layer gain and the inverse spectrum."""
     fig, ax = style.figure(height=3.2)
-    lam, best, every = np.array(SPECTRUM), best_gain(SPECTRUM, LENGTH), shown(settings)
+    lam, best, every = np.array(SPECTRUM), best_gain(SPECTRUM, LENGTH), with_adam(settings)
     x = np.arange(len(lam))
     for i, (name, trajectory) in enumerate(every.items()):
         for j in x:

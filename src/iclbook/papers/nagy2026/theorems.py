@@ -8,7 +8,7 @@ from ...claims import load_ledger
 from ...claims.yaml_lines import read_yaml
 from ...drawing.figure_data import Table
 from . import solver
-from .solver import NEEDS, PROVED, READING, STATEMENT, Result, Statement, shown
+from .solver import NEEDS, PROVED, READING, STATEMENT, Result, Statement, display_form
 
 STATEMENTS = tuple(
     Statement(id=name, **fields) for name, fields in read_yaml(Path(__file__).with_name("theorems.yaml")).items()
@@ -61,11 +61,13 @@ def rows(results: Sequence[Result]) -> list[dict[str, str]]:
             "words": r.statement.words,
             "formal": r.statement.formal(),
             "result": r.word,
-            "counterexample": ", ".join(shown(f"{name} = {x}") for name, x in r.statement.counterexample.items()),
-            "added hypothesis": shown(r.statement.hypothesis) + (" (weakest)" if r.weakest else "")
+            "counterexample": ", ".join(
+                display_form(f"{name} = {x}") for name, x in r.statement.counterexample.items()
+            ),
+            "added hypothesis": display_form(r.statement.hypothesis) + (" (weakest)" if r.weakest else "")
             if r.word == NEEDS
             else "",
-            "not needed": "; ".join(map(shown, r.unneeded)),
+            "not needed": "; ".join(map(display_form, r.unneeded)),
         }
         for r in results
     ]
