@@ -72,7 +72,7 @@ def error(results: Results, model: str, probes: str = "train") -> np.ndarray:
 
 
 def late_gain(results: Results, model: str) -> float:
-    """How much of its final error a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
+    """Share of its final error that a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
     steps, curve = results[f"{model}/steps"], results[f"{model}/mae_train"].mean((1, 2))
     start = int(np.abs(steps - 0.75 * steps[-1]).argmin())
     return float(curve[start] / curve[-1] - 1)
@@ -89,7 +89,7 @@ def random_cosine(dimension: float) -> float:
 
 
 def key_cosine_records() -> dict[str, object]:
-    """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
+    """Cosines of random vectors at the widths of the published program, and the dimension at which they have the printed 0.08."""
     dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
     return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
 

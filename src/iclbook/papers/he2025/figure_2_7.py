@@ -1,4 +1,4 @@
-"""How runs end, and when each pattern appears: Figure 2.7, Stages I and II of gradient descent, and where its flow leads (He et al. 2025)."""
+"""Ends of runs, and times at which each pattern appears: Figure 2.7, Stages I and II of gradient descent, and where its flow leads (He et al. 2025)."""
 
 from collections.abc import Mapping
 

@@ -55,7 +55,7 @@ class Preconditioners(NamedTuple):
 
 
 def preconditioners(results: Results, task: LinearRegression) -> Preconditioners:
-    """Of the softmax heads and of the linear head."""
+    """Preconditioners of the softmax heads and of the linear head."""
     d, steps = task.d, results["h2/steps"]
     mu, rows = results["linear/ov"][..., 0, 0, d, None, None], settled(steps, results["h2/ov"])[:, :, 0]
     return Preconditioners(

@@ -1,4 +1,4 @@
-"""What the softmax is for: linear attention against length (Figure 4.1) and other activations (Figures 4.2) of He et al. (2025)."""
+"""Role of the softmax: linear attention against length (Figure 4.1) and other activations (Figures 4.2) of He et al. (2025)."""
 
 from collections.abc import Mapping
 from dataclasses import replace

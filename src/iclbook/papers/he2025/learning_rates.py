@@ -94,7 +94,7 @@ def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
 
 
 def variation_records(found: Mapping[str, Heads]) -> Records:
-    """Of each variation the share of one-sided runs; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
+    """Share of one-sided runs in each variation; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
     both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
         "variations/runs": [len(two) for _, two in both],

@@ -171,7 +171,7 @@ OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
 
 
 def seeds(name: str, steps: int, n_seeds: int) -> Study:
-    """How often a run ends without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`SEED_SWEEPS`.
+    """Frequency of runs that end without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`SEED_SWEEPS`.
 
     Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the trajectory kept.
     """
@@ -201,7 +201,7 @@ def decay(steps: int, n_seeds: int) -> Study:
 
 
 def studies(profile: str) -> dict[str, Any]:
-    """All studies of the paper at a profile, by name."""
+    """Studies of the paper at a profile, by name."""
     paper = check_profile(profile) == "paper"
     long, small = (500_000, 4), {"batch_size": 64}
     heads = HEADS if paper else tuple(h for h in HEADS if h < 8)

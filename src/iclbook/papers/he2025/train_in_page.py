@@ -101,7 +101,7 @@ def film(history: History, scale: float) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=4)
 def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
-    """What the training loss is compared with: one head's best, one debiased gradient step with its best rate, and ridge regression."""
+    """Levels beside the training loss: one head's best, one debiased gradient step with its best rate, and ridge regression."""
     sizes = task.d, task.L, task.noise_var
     return [
         {"name": "one head's best", "loss": true_loss.single_head_exact(*sizes).loss},

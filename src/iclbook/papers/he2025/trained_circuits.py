@@ -1,4 +1,4 @@
-"""What trained circuits look like: Figures 1, 2.1-2.3, 2.6 and 2.8, and Key Findings 1, 2 and 4 of He et al. (2025)."""
+"""Trained circuits: Figures 1, 2.1-2.3, 2.6 and 2.8, and Key Findings 1, 2 and 4 of He et al. (2025)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -28,7 +28,7 @@ ByCount = Mapping[int, Heads]
 
 
 def run_records(results: Results, study: Study, text: ByCount, code: ByCount) -> Records:
-    """What the isotropic runs are, and how many of several heads end with heads of both signs, by reading."""
+    """Settings of the isotropic runs, and counts of runs of several heads that end with heads of both signs, by reading."""
     both = [[int((~h.one_sided).sum()) for h in by_h.values()] for by_h in (text, code)]
     return {
         "runs/both_signs": both[0],
@@ -243,7 +243,7 @@ def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[n
 
 
 def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None = None) -> Figure:
-    """All heads of one run: KQ above, OV below, one colour scale a row."""
+    """Heads of one run: KQ above, OV below, one colour scale a row."""
     kq, ov = matrices(group, record, run)
     titles = [f"head {h + 1}" for h in range(len(kq))]
     return style.heatmap_grid({"KQ": kq, "OV": ov}, titles, columns=columns or len(kq))[0]

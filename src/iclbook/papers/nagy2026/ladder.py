@@ -87,7 +87,7 @@ def _lines(n: int, shuffled: bool = False) -> prompts.Lines:
 
 
 def models(results: Results) -> list[Model]:
-    """All models of a study."""
+    """Models of a study."""
     found = []
     for name in dict.fromkeys(key.split("/", 1)[0] for key in results.arrays):
         group = results.group(name)
@@ -120,12 +120,12 @@ NULL_DRAWS = 40
 
 
 def trained(profile: str, device: str = "auto") -> Get:
-    """What gives the results of the ladder's studies by name."""
+    """Getter of the results of the ladder's studies by name."""
     return {study.name: results(study.name, profile, device) for study in ladder_studies(profile)}.__getitem__
 
 
 def power_values() -> dict[str, object]:
-    """What the paper's own numbers of models and layers can show, without any model: ladders of seven and nine models, a percentile of 144 heads, and
+    """Power of the paper's own numbers of models and layers, without any model: ladders of seven and nine models, a percentile of 144 heads, and
     a sequence that falls in one layer of twelve only."""
     seven, nine, none = probe_statistics.power(7, 0.59), probe_statistics.power(9, 0.59), probe_statistics.power(7, 0.0)
     middle, last = (np.where(np.arange(13) < at, 5.0, 5e-3) for at in (6, 12))

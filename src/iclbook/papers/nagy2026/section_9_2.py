@@ -74,7 +74,7 @@ class Trajectory:
 
 
 def trajectories(study: Study, results: Results) -> dict[str, Trajectory]:
-    """Every setting at every recorded step."""
+    """Trajectories of all settings at every recorded step."""
     found = {}
     curves, gains, keys = (by_setting(study, results, name) for name in ("curve_n16", "gain", "key"))
     for (group, setting), curve in curves.items():
@@ -108,7 +108,7 @@ def with_adam(settings: dict[str, Trajectory]) -> dict[str, Trajectory]:
 
 
 def records(settings: dict[str, Trajectory], study: Study) -> dict:
-    """What decides the claims on section 9.2, and its printed numbers."""
+    """Records that decide the claims on section 9.2, and its printed numbers."""
     near = nearest(settings)
     found = _best_layer() | {
         "9.2/best_on_probes": on_probes(study.groups[0].observe.probes),

@@ -108,7 +108,7 @@ class Statement:
         return partial(formula, logic=logic, values=values)
 
     def without(self, hypothesis: str) -> "Statement":
-        """The same without a hypothesis."""
+        """This statement without a hypothesis."""
         return dataclasses.replace(self, given=tuple(h for h in self.given if h != hypothesis))
 
     def formal(self) -> str:
@@ -182,7 +182,7 @@ def uses(s: Statement, name: str) -> bool:
 
 
 class Result(NamedTuple):
-    """What came out for one statement.
+    """Result for one statement.
 
     Attributes:
         word: proved, needs hypothesis, refuted, vacuous or undecided.

@@ -19,7 +19,7 @@ KINDS = {solver.SENTENCE: "printed", solver.ELSEWHERE: "printed", READING: "stri
 
 @lru_cache(maxsize=1)
 def check_all() -> tuple[Result, ...]:
-    """Every statement of the chapter, in the paper's order; a few seconds."""
+    """Check all statements of the chapter, in the paper's order; a few seconds."""
     return tuple(map(solver.check, STATEMENTS))
 
 
@@ -29,7 +29,7 @@ def thirty() -> list[Result]:
 
 
 def failing() -> list[Result]:
-    """What the paper says around its theorems, or a stricter reading of it, that is not proved as printed."""
+    """Sentences around the theorems, or stricter readings of them, that are not proved as printed."""
     return [r for r in check_all() if r.statement.role in KINDS and r.word != PROVED]
 
 

@@ -142,7 +142,7 @@ def attention_by_offset(w: Array) -> Array:
 
 
 def offsets_found(w: Array) -> Array:
-    """How many offsets are singled out by some head, ``(S, K, width) -> (S,)``."""
+    """Number of offsets that are singled out by some head, ``(S, K, width) -> (S,)``."""
     return (attention_by_offset(w) >= SINGLED).any(-2).sum(-1)
 
 
