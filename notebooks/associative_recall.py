@@ -441,9 +441,9 @@ record.verdicts("propA.2", "q-later-jump", "jumps")
 # counts is that ratio, not the scale.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each ratio of w to beta: all are nearly flat, from one at ratio zero down towards chance at ratio ten. Right: share of runs in which all heads became active, lower for larger ratios."}} tags=["hide-input"]
-grid, census = stages.GRIDS[profile], results("census", profile, device)
-shares = stages.shares(grid, census[f"{profile}/times"])
-style.show(draw.census(shares, grid.beta_scales, grid.ratios), of=[census])
+grid, swept = stages.GRIDS[profile], results("census", profile, device)
+shares = stages.shares(grid, swept[f"{profile}/times"])
+style.show(draw.order_shares(shares, grid.beta_scales, grid.ratios), of=[swept])
 record.all(stages.order_values(shares, grid) | subsequent_jumps.symmetry())
 
 # %% [markdown]

@@ -230,11 +230,11 @@ section_9_1.table(by_mask)
 # "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
-courses = section_9_2.courses(study["alignment"], runs["alignment"])
-style.show(section_9_2.figure(courses))
-record.all(section_9_2.records(courses, study["alignment"]))
+trajectories = section_9_2.trajectories(study["alignment"], runs["alignment"])
+style.show(section_9_2.figure(trajectories))
+record.all(section_9_2.records(trajectories, study["alignment"]))
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
-section_9_2.table(courses)
+section_9_2.table(trajectories)
 
 # %% [markdown]
 # *Error and $\rho_2$ fall, as printed (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
@@ -245,7 +245,7 @@ section_9_2.table(courses)
 # {glue:text}`9.2/mse_18k` (printed: 5.8). Taken from no example to 16, $\rho_2$ would be {glue:text}`9.2/ends/rho2_18k`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
-style.show(section_9_2.gains_figure(courses))
+style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
 # *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; arrows: beyond the axis; paper: section 9.2). Marks: seeds.* The four

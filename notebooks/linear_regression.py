@@ -19,7 +19,7 @@
 # gradient descent** on the pairs it is shown; with one head it does something else, less well.
 #
 # **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
-# printed scale 0.13 and weight 3.5 are one point in a long flat valley of the loss, and the noise of training chooses the point. With other seeds single runs stray further than our bounds allow, so what is said of *every* run is undecided
+# printed scale 0.13 and weight 3.5 are one point on a long curve of nearly equal loss, and the noise of training chooses the point. With other seeds single runs stray further than our bounds allow, so what is said of *every* run is undecided
 # ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
@@ -338,25 +338,27 @@ trained_circuits.settled_table(heads[8]) if 8 in heads else None
 # independent. The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and 0.13 costs only {glue:text}`minimiser/cost_of_013` more: it is a noise level.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate for three batch sizes."}}
-valley = learning_rates.valley(36 if paper else 12, d, L, s2)
+manifold = learning_rates.solution_manifold(36 if paper else 12, d, L, s2)
 noise = {b: results(f"noise_b{b}", profile, device) for b in BATCHES}
 settings = learning_rates.read_settings(noise)
-approx = loss.manifold_loss(valley.gamma, d, L, s2)
-style.show(learning_rates.plot_noise_level(valley, approx, settings), of=noise.values())
+approx = loss.manifold_loss(manifold.gamma, d, L, s2)
+style.show(
+    learning_rates.plot_noise_level(manifold, approx, settings), of=noise.values()
+)
 cost = true_loss.pair_exact(printed("he2025")["fig2.8/gamma"], d, L, s2).loss
-record.all(learning_rates.setting_records(heads[2], settings, valley.best, cost))
+record.all(learning_rates.setting_records(heads[2], settings, manifold.best, cost))
 decayed, reduced = (
     read_heads(results(name, profile, device).group("h2"))
     for name in ("decay", "reduced")
 )
 record.all(
-    learning_rates.decay_records(decayed, heads[2], reduced, valley.best, d, L, s2)
+    learning_rates.decay_records(decayed, heads[2], reduced, manifold.best, d, L, s2)
 )
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
 record.all(learning_rates.variation_records(varied))
 
 # %% [markdown]
-# *The true loss has a minimum, in a valley so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
+# *The true loss has a minimum, on a curve so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
 # the learning rate, every run a dot. The paper's 0.13 is drawn in both.*
 
 # %% tags=["remove-input"]
@@ -368,10 +370,10 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma`
 # ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
 # $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
-# so flat a valley. So 0.13 is one recipe's noise level.
+# so flat a loss. So 0.13 is one recipe's noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
-# rate and the batch. The fourth keeps heads of one sign, as in the census above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a valley so flat that the loss
+# rate and the batch. The fourth keeps heads of one sign, as in the seed sweep above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
 # hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`variations/runs` runs (momentum, AdamW, ten covariates, more noise).
 
 # %% [markdown]
@@ -476,13 +478,13 @@ record.verdicts("single-head", "q-single-head")
 # For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
 # \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.
 #
-# Move $\gamma$ to see how close the pair comes to debiased gradient descent, and where it lies in the valley. As $\gamma \to 0$ the two heads' difference becomes a derivative, and the predictor
+# Move $\gamma$ to see how close the pair comes to debiased gradient descent, and where it lies on the solution manifold. As $\gamma \to 0$ the two heads' difference becomes a derivative, and the predictor
 # becomes exactly linear in the scores.
 
 # %% tags=["hide-input"]
-record.all(learning_rates.manifold_records(valley, d, L, s2))
+record.all(learning_rates.manifold_records(manifold, d, L, s2))
 record.verdicts("manifold")
-learning_rates.show_pair(valley, prompts, d, L, s2, few=not paper)
+learning_rates.show_pair(manifold, prompts, d, L, s2, few=not paper)
 
 # %% [markdown]
 # The curve is right, and along it the approximate loss rises with $\gamma$. The true loss, of which the paper says nothing here, first falls: its best pair is at $\gamma =$ {glue:text}`minimiser/gamma`.
@@ -559,7 +561,7 @@ record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 # The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too, but equal scales alone do not make it an equality, as the paper says: the even terms vanish
 # only where the $\mu$ sum to zero as well.
 #
-# And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. In the valley $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$:
+# And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. There $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$:
 # there is no scale at which it stops.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma along gradient flow on the approximate loss falls as t to the minus one sixth, on the closed form."}}
@@ -570,7 +572,7 @@ record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; the line is the closed form of the valley.* Above, the same flow, integrated
+# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; the line is the closed form on the solution manifold.* Above, the same flow, integrated
 # in this page. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
 
 # %% [markdown]
@@ -714,13 +716,13 @@ smaller = {
     "c0.3": ({**plain, "affine": c03}, heads[2]),
     "c0.1": ({**plain, "affine": c01}, heads[2]),
 }
-census = {
+seed_sweep = {
     "c0.1": read_heads(
         results("seeds_affine", profile, device).group("affine_c0.1"), 0.1
     )
 }
 starts = len(study["isotropic"].groups[0].runs)
-record.all(figures_4_1_and_4_2.activation_records(by_c | smaller, starts, census))
+record.all(figures_4_1_and_4_2.activation_records(by_c | smaller, starts, seed_sweep))
 affine = (plain["affine"], scaled_down["affine"], c03, c01)
 record("fig4.2/affine/formed", [figures_4_1_and_4_2.formed(h) for h in affine])
 # at step 0 there is no loss yet
@@ -770,7 +772,7 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # %% [markdown]
 # ## What to take away
 # What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the
-# prompt. Remember the pattern rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. The model works at other lengths
+# prompt. Remember the pattern rather than its numbers. Along the solution manifold the loss is nearly flat. The noise of training sets where on it a run comes to rest. The model works at other lengths
 # because it divides by the current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate
 # training stops on the way; on the approximate loss it never stops falling.
 

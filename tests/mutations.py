@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 #: Functions that are mistaken for one another.
-TWINS = {
+COUNTERPARTS = {
     "min": "max", "minimum": "maximum", "argmin": "argmax", "nanmin": "nanmax", "mean": "sum", "median": "mean", "any": "all",
 }  # fmt: skip
-TWINS |= {new: old for old, new in TWINS.items() if old != "median"}
-REDUCTIONS = {*TWINS, "std", "var", "prod", "argsort", "diff", "cumsum"}
+COUNTERPARTS |= {new: old for old, new in COUNTERPARTS.items() if old != "median"}
+REDUCTIONS = {*COUNTERPARTS, "std", "var", "prod", "argsort", "diff", "cumsum"}
 #: The other side of a comparison, and the same side with or without its boundary.
 OTHER_SIDE = {
     ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -180,12 +180,12 @@ def _exchanged(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         yield "factor", ast.Constant(2 * node.value)
     elif isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in TWINS:
+        if name in COUNTERPARTS:
             if isinstance(new.func, ast.Attribute):
-                new.func.attr = TWINS[name]
+                new.func.attr = COUNTERPARTS[name]
             else:
-                new.func.id = TWINS[name]
-            yield "twin", new
+                new.func.id = COUNTERPARTS[name]
+            yield "counterpart", new
         yield from _keywords(node, name)
 
 

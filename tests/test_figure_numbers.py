@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from iclbook import store
-from iclbook.drawing import figure_data, narrow, shown, style
+from iclbook.drawing import figure_data, figure_output, phone_layout, style
 
 
 @pytest.fixture(autouse=True)
@@ -136,12 +136,12 @@ def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
     style.show(of=[stored("one"), stored("two"), stored("one")])
     assert shown_now == [first, second]
     for figure in shown_now:
-        about = shown.origin(shown.drawn_from[figure])
+        about = figure_output.origin(figure_output.drawn_from[figure])
         assert [s["study"] for s in about["studies"]] == ["one", "two"]
     study = about["studies"][0]
     assert (study["runs"], study["seeds"], study["steps"], study["seconds"]) == (2, "0-1", 10, 60.0)
     assert set(about["versions"]) == {"Python", "torch", "numpy", "matplotlib"}
-    assert shown.origin(()) is None, "a figure of a closed form, or one shown by pyplot, names none"
+    assert figure_output.origin(()) is None, "a figure of a closed form, or one shown by pyplot, names none"
 
 
 # -- phones ---------------------------------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
         ax.plot([0, 1], [0, n], label=f"curve {n}")
         ax.set(title=f"panel {n}", xlabel="step")
     axes[0].set_ylabel("loss")
-    small = narrow.narrow(fig, style.DPI)
-    assert small.get_size_inches()[0] == narrow.WIDTH
+    small = phone_layout.phone_layout(fig, style.DPI)
+    assert small.get_size_inches()[0] == phone_layout.WIDTH
     boxes = [ax.get_window_extent() for ax in small.axes]
     assert all(a.y0 > b.y1 for a, b in pairwise(boxes)), "below each other, in order"
     assert {round(b.x0) for b in boxes} == {round(boxes[0].x0)}
@@ -171,10 +171,10 @@ def test_words_stay_on_the_page():
         ax.plot([0, 1], label="a legend whose words are about as wide as a phone is")
         ax.set(title="a title that is wider than any phone, so that its line must be broken", xlabel="step")
         ax.legend()
-    small = narrow.narrow(fig, style.DPI)
+    small = phone_layout.phone_layout(fig, style.DPI)
     box = small.get_tightbbox()
     assert box.x0 >= -0.05
-    assert box.x1 <= narrow.WIDTH + 0.05
+    assert box.x1 <= phone_layout.WIDTH + 0.05
     for ax in small.axes:
         legend, panel = ax.get_legend().get_window_extent(), ax.get_window_extent()
         assert legend.y1 <= panel.y0, "a wide legend stands below its panel"
@@ -191,15 +191,15 @@ def test_planted_faults_are_found_and_a_sound_figure_has_none():
         ax.tick_params(axis="x", rotation=40)
         ax.legend(loc="upper left")
     left.text(0.5, 0.2, "words")
-    shown.pixels(fig, 200)
-    assert shown.faults(fig, 200) == []
+    figure_output.pixels(fig, 200)
+    assert figure_output.faults(fig, 200) == []
     fig.set_layout_engine("none")
     left.text(0.52, 0.21, "more words")
     left.yaxis.set_label_coords(-0.4, 0.5)
     right.legend(loc="center")
     right.set_title("words that start in the middle and go on for longer than the page", loc="left")
-    shown.pixels(fig, 200)
-    found = shown.faults(fig, 200)
+    figure_output.pixels(fig, 200)
+    found = figure_output.faults(fig, 200)
     assert "words 'words' over words 'more words'" in found
     assert "y label 'loss' is cut" in found
     assert "the legend of 'title' over 'curve'" in found

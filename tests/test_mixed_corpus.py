@@ -43,13 +43,13 @@ def test_lines_have_a_law_or_none(regression):
 
 def test_the_twins_digits_are_as_frequent():
     """Chi-square of two samples of y, one line of every document, at p = 1e-6; what the context tells is gone."""
-    true, twin = (documents(MixedCorpus(regression=r).lines(parts(2000)[4])) for r in (True, False))
+    true, control = (documents(MixedCorpus(regression=r).lines(parts(2000)[4])) for r in (True, False))
     n = len(true)
-    counts = [np.bincount(d[np.arange(n), np.arange(n) % 5, 2], minlength=10) for d in (true, twin)]
+    counts = [np.bincount(d[np.arange(n), np.arange(n) % 5, 2], minlength=10) for d in (true, control)]
     assert stats.chi2_contingency(counts).pvalue > 1e-6
-    assert np.array_equal(true[:, :, 0], twin[:, :, 0])
+    assert np.array_equal(true[:, :, 0], control[:, :, 0])
     chance = 5 / np.sqrt(n)
-    assert abs(np.corrcoef(twin[:, 0, 2], twin[:, 1, 2])[0, 1]) < chance
+    assert abs(np.corrcoef(control[:, 0, 2], control[:, 1, 2])[0, 1]) < chance
     assert np.corrcoef(true[:, 0, 2], true[:, 1, 2])[0, 1] > chance
 
 

@@ -184,7 +184,7 @@ CHANGES += [("nagy2026", "ladder_twin", "rate")]
 )
 def test_a_replay_sees_a_change(paper, name, mutation):
     study, results = _cheap(paper, name)
-    seen = study.groups[:1] if name == "ladder_twin" else study.groups  # its twins take long
+    seen = study.groups[:1] if name == "ladder_twin" else study.groups  # the controls take long
     groups = tuple(dataclasses.replace(g, **MUTATIONS[mutation](g)) for g in seen)
     assert replay(dataclasses.replace(study, groups=groups), results) > 1
 

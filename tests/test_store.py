@@ -273,7 +273,7 @@ def test_a_kill_between_two_renames_leaves_old_or_new_results_whole(tmp_path, at
 STEPS = {"h2/steps": np.array([0, 5, 10])}
 
 
-def courses(bad: float, name: str = "kq") -> dict[str, np.ndarray]:
+def arrays_with(bad: float, name: str = "kq") -> dict[str, np.ndarray]:
     array = np.ones((3, 2), np.float32)
     array[0] = np.nan if name == "loss" else 1.0
     array[2, 1] = bad
@@ -283,10 +283,10 @@ def courses(bad: float, name: str = "kq") -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["kq", "loss"])
 def test_numbers_that_are_not_finite_are_refused_with_their_group(tmp_path, bad, name):
-    text = refused(lambda: save(tmp_path, courses(bad, name)), "not finite")
+    text = refused(lambda: save(tmp_path, arrays_with(bad, name)), "not finite")
     assert all(part in text for part in ("demo/tiny", name, "group h2", "run 1", "step 10"))
     assert snapshot(tmp_path) == {}
-    store.save("demo", "smoke", "tiny", courses(bad, name), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",))
+    store.save("demo", "smoke", "tiny", arrays_with(bad, name), {"config": CONFIG, "source": SOURCE}, tmp_path, ("h2",))
     assert load(tmp_path)[f"h2/{name}"].shape == (3, 2), "the results say that they may diverge"
 
 

@@ -1,4 +1,4 @@
-"""Training in the page: the compiled C is the library's, it takes the trainer's course, and a reader moves it by pointer, finger and keyboard."""
+"""Training in the page: the compiled C is the library's, it takes the trainer's steps, and a reader moves it by pointer, finger and keyboard."""
 
 import json
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def test_every_try_names_a_claim_and_settings_that_the_sliders_have():
         assert (train.BEGIN | settings)["seed"] < train.SEEDS, key
 
 
-# ---- the course --------------------------------------------------------------------------------------------------------
+# ---- the trajectory ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -174,7 +174,7 @@ def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:
 
 
 def kernel_environment(root: Path, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All variables of a headless run; those around it are ``environment``, or this process's and one thread."""
+    """Environment of a headless run; the variables around it are ``environment``, or this process's and one thread."""
     # Kernels run beside others on few cores, and the thread count changes the last digits.
     alone = dict(os.environ) | MEMORY | {"OMP_NUM_THREADS": "1"}
     around = alone if environment is None else dict(environment)

@@ -47,12 +47,12 @@ def chosen(names: Sequence[str], root: Path) -> list[str]:
 
 
 def listed_pages(root: Path) -> list[str]:
-    """Every page of ``_toc.yml``, in reading order: ``book/intro``."""
+    """Pages of ``_toc.yml`` in reading order: ``book/intro``."""
     return list(dict.fromkeys(_entries(read_yaml(root / "_toc.yml"))))
 
 
 def _entries(node: object) -> Iterable[str]:
-    """Every ``file:`` and ``root:`` of a table of contents, in order."""
+    """Values of ``file:`` and ``root:`` of a table of contents, in order."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in ("file", "root") and isinstance(value, str):
@@ -75,7 +75,7 @@ def source_path(name: str, root: Path | None = None) -> Path:
 
 
 def executed_path(name: str, profile: str, root: Path | None = None) -> Path:
-    """``executed/PROFILE/NAME.ipynb``, whether or not it is there."""
+    """Path of an executed copy, ``executed/PROFILE/NAME.ipynb``; the file need not exist."""
     return outputs(root or find_root()) / "executed" / check_profile(profile) / f"{name}.ipynb"
 
 
@@ -199,5 +199,5 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
 
 
 def stale_line(name: str, profile: str, why: str) -> str:
-    """What to tell a user of a chapter that ``is_stale`` for this reason."""
+    """Error of a chapter that ``is_stale`` for this reason."""
     return f"notebooks/{name}.py is stale ({why}). Run `iclbook run {name} --profile {profile}`."

@@ -61,7 +61,7 @@ def versions() -> dict[str, str]:
 
 
 def collect_rarely() -> None:
-    """Have Python look for garbage in circles every 20,000 new objects rather than every few hundred: figures and pages are made of circles that live on."""
+    """Run Python's cyclic garbage collector rarely: figures and pages hold many long-lived reference cycles."""
     gc.set_threshold(20_000, 20, 20)
 
 

@@ -79,7 +79,7 @@ def _trimmed(text: str, exact: bool = False) -> str:
 
 
 def _dressed(text: str) -> str:
-    """What ``format`` wrote, with a true minus, thousands apart and powers of ten in place of e-notation."""
+    """Output of ``format`` with a true minus, thousands apart and powers of ten in place of e-notation."""
     if found := _POWER.fullmatch(text):
         power = f"10{raised(str(int(found['power'])))}"
         mantissa = found["mantissa"]

@@ -1,4 +1,4 @@
-"""What the commands share: the parser, options, and how a function becomes a command."""
+"""Common parts of the commands: the parser, options, and how a function becomes a command."""
 
 import argparse
 import os

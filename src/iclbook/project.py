@@ -62,11 +62,11 @@ PAPERS = Path("src") / "iclbook" / "papers"
 
 
 def ledger_paths(root: Path) -> list[Path]:
-    """Every ledger that is there, ``src/iclbook/papers/<key>/claims.yaml``, sorted by the paper's key."""
+    """Paths of the ledgers, ``src/iclbook/papers/<key>/claims.yaml``, sorted by the paper's key."""
     return sorted((root / PAPERS).glob("*/claims.yaml"))
 
 
-def shown(path: Path) -> str:
+def display_name(path: Path) -> str:
     """A file's name in a message; ledgers are all called alike, so theirs is said with the paper."""
     return f"{path.parent.name}/{path.name}" if path.name == "claims.yaml" else path.name
 
@@ -85,5 +85,5 @@ MODEL_FIGURE = '<figure class="iclbook-model"'
 
 
 def cell_outputs(notebook: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every output of a notebook's cells, in order."""
+    """Outputs of a notebook's cells, in order."""
     return (output for cell in notebook["cells"] for output in cell.get("outputs", []))

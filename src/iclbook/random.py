@@ -209,7 +209,7 @@ def jittered(x: Tensor, generator: torch.Generator, units: float = 1.0) -> Tenso
 
 
 def choosing() -> float:
-    """How many rounding units this replica moves the numbers that decide a choice."""
+    """Rounding units by which this replica moves the numbers that decide a choice."""
     return FARTHER if (replica_number() or 0) >= SEARCHING else CHOOSING
 
 

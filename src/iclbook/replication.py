@@ -97,7 +97,7 @@ class Pair:
         return f"the same verdict; what differs: {', '.join(names)}" if names else "the same verdict"
 
     def late(self) -> Counter[bool]:
-        """How many late parts that rest on a moved value come out as before (True), and how many do not."""
+        """Counts of late parts on a moved value that come out as before (True) and that do not."""
         late = [pair for pair in self.parts() if pair[0].late and pair[0].full_name in self.moved]
         return Counter(before.holds == after.holds for before, after in late)
 
@@ -111,7 +111,7 @@ class Replica:
     second: Reference
 
     def pairs(self) -> list[Pair]:
-        """Every claim whose rules are those that the other draw was judged by, judged twice with the same tolerances."""
+        """Claims whose rules are those of the other draw, judged twice with the same tolerances."""
         # read without what other draws say: each by its own values
         both = [{k: Record.make(k, value) for k, value in r.records.items()} for r in (self.first, self.second)]
         verdicts = [judge(self.ledger, records, "paper", self.first) for records in both]
@@ -149,7 +149,7 @@ class Replica:
 
 
 def replicas(draw: int, root: Path) -> list[Replica]:
-    """Every chapter that was run at a draw, beside the book's."""
+    """Chapters that were run at a draw, beside the book's."""
     found = []
     for ledger in all_ledgers(root):
         paths = [reference_path(ledger.chapter_name, "paper", root, draw=k) for k in (0, draw)]

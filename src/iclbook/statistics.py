@@ -112,7 +112,7 @@ def share_error(hits: int, trials: int) -> float:
 
 
 def ratio_terms(above: Array, below: Array) -> Array:
-    """What each of the paired replicates ``(n,)`` adds to the deviation of ``mean(above) / mean(below)``, to first order: ``(n,)`` of mean 0.
+    """Contributions of the paired replicates ``(n,)`` to the deviation of ``mean(above) / mean(below)``, to first order: ``(n,)`` of mean 0.
 
     The standard error of their mean is that of the ratio, and of their difference that of the difference of two ratios of the same replicates.
     """

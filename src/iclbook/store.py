@@ -94,7 +94,7 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
 
 
 def provenance(config: Any, source: Mapping[str, str], seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """What a result file must say of itself; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`)."""
+    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`)."""
     return {
         "config": config,
         "seconds": round(seconds, 1),

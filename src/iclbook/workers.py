@@ -29,7 +29,7 @@ from .sources import short
 
 #: How often a call is begun whose process was killed.
 TRIES = 3
-#: Seconds between two messages of a process, and between two questions whether it is wanted.
+#: Interval in seconds between two messages of a process, and polling interval of its cancel flag.
 PULSE = 0.5
 #: Seconds in which a scheduler must answer.
 PATIENCE = 10
@@ -135,7 +135,7 @@ def _call(request: bytes) -> Any:
 
 
 def versions(arguments: Any) -> Mapping[str, str]:
-    """What must not differ between the process that asks and the one that computes."""
+    """Versions that must not differ between the process that asks and the one that computes."""
     import numpy as np
     import torch
 
@@ -147,7 +147,7 @@ def versions(arguments: Any) -> Mapping[str, str]:
 
 
 def in_process(request: bytes, callback: Callback, is_wanted: Callable[[], bool]) -> Any:
-    """What a packed call returns or raises in a process of its own, which is begun again when it is killed. ``is_wanted`` is asked every half a second; once it
+    """Result or exception of a packed call in a process of its own, which is begun again when it is killed. ``is_wanted`` is asked every half a second; once it
     says no, the process gets a signal to stop, writes its checkpoint, and this is an InterruptedError."""
     for _ in range(TRIES):
         kind, content = _once(request, callback, is_wanted)

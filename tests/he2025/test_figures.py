@@ -154,12 +154,12 @@ def test_linear_attention_in_closed_form_and_frozen():
 
 
 def test_the_distance_of_courses_is_to_the_nearer_polynomial():
-    def course(*powers: float) -> circuits.Heads:  # log gamma of run r grows by powers[r] a step
+    def trajectory(*powers: float) -> circuits.Heads:  # log gamma of run r grows by powers[r] a step
         gamma = 0.1 * np.exp(np.array(powers)[:, None] * np.arange(2)[:, None, None]) * np.array([1.0, -1.0])
         return heads(gamma, np.sign(gamma))
 
-    softmax = course(0.0, 0.0)
-    by_name = {"affine": course(4.0), "square": course(2.0, 2.0, 2.0), "tanh": course(1.0, 1.0, 1.5)}
+    softmax = trajectory(0.0, 0.0)
+    by_name = {"affine": trajectory(4.0), "square": trajectory(2.0, 2.0, 2.0), "tanh": trajectory(1.0, 1.0, 1.5)}
     tanh = np.log(np.mean(np.exp([1.0, 1.0, 1.5])))
     found = figures_4_1_and_4_2.nearer(by_name | {"softmax": softmax})
     assert found.value == pytest.approx(tanh / 2)
@@ -172,8 +172,8 @@ def test_the_distance_of_courses_is_to_the_nearer_polynomial():
 
 
 def test_the_manifold_is_where_minimisation_ends():
-    valley = learning_rates.valley(6, D, L, S2)
-    found = learning_rates.manifold_records(valley, D, L, S2)
+    manifold = learning_rates.solution_manifold(6, D, L, S2)
+    found = learning_rates.manifold_records(manifold, D, L, S2)
     assert found["manifold/mu_error"] < 1e-8
     assert found["manifold/approx_rise"] > 0
     assert theorem_1.best_rate(D, L, S2) == pytest.approx(loss.eta_star(D, L, S2), abs=1e-6)

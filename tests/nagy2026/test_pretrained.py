@@ -54,7 +54,7 @@ def test_a_row_whose_models_are_not_all_there_stays_out_of_reach(probed, item):
     assert judged(pretrained.records(probed), item) == "out of reach"
 
 
-def course(reductions: list[float]) -> list[pretrained.Probed]:
+def checkpoints(reductions: list[float]) -> list[pretrained.Probed]:
     """Probes of checkpoints whose estimates start at 0 and end this much nearer to the answer 5, half a step up in sign each."""
     estimates = [np.tile([0.0, r, r], (8, 1)) for r in reductions]
     return [pretrained.Probed(alignment(e, np.full(8, 5.0))._asdict(), {}) for e in estimates]
@@ -64,13 +64,13 @@ def test_life_cycle_from_checkpoints_with_known_reductions():
     """A peak of 1.5 that ends at 0.75 has lost one half; Pythia's 2 of 2 nothing."""
     rises = [0.1, 0.2, 0.5, 1.0, 1.5, 1.4, 1.2, 1.0, 0.9, 0.75]
     names = [f"stage1-step{i}-tokens{10 * i}B" for i in range(1, 11)]
-    found = {("olmo-2-0425-1b", n, "alignment"): p for n, p in zip(names, course(rises), strict=True)}
+    found = {("olmo-2-0425-1b", n, "alignment"): p for n, p in zip(names, checkpoints(rises), strict=True)}
     for name, (accuracy, logp) in {names[4]: (0.3, -4.8), names[-1]: (0.4, -4.2)}.items():
         for probe in ("induction", "recall"):
             values = {"accuracy10": accuracy, "accuracy": accuracy, "logp": logp}
             found["olmo-2-0425-1b", name, probe] = pretrained.Probed(values, {})
     for model in pretrained.YOUNG:
-        (last,) = course([2.0])
+        (last,) = checkpoints([2.0])
         found |= {(model, f"step{step}", "alignment"): last for step in pretrained.STEPS}
     records = pretrained._life(found)
     assert records["probes/life/decay"] == pytest.approx(0.5)

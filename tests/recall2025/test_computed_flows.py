@@ -1,4 +1,4 @@
-"""recall2025: flows that are made once and kept, by their members: cells of the census, variants of the lifted model, ratios of beta."""
+"""recall2025: flows that are made once and kept, by their members: cells of the sweep over starts, variants of the lifted model, ratios of beta."""
 
 import numpy as np
 import pytest

@@ -89,7 +89,7 @@ def test_trainings_from_several_starts_meet_the_same_batches():
             np.testing.assert_allclose(by_w[h], beta**2 * a[i, h] * (sums - a[i, h] @ sums), rtol=1e-10, atol=1e-15)
 
 
-# -- census and later jumps ---------------------------------------------------------------------------------------------
+# -- sweep over starts, and later jumps ---------------------------------------------------------------------------------
 
 
 def test_census_with_w_at_zero_follows_beta_and_large_w_does_not(monkeypatch):
@@ -138,8 +138,8 @@ def test_jumps_of_lifted_models_are_read_from_the_normalised_loss(monkeypatch):
     """A raw loss that would say something else must not be read."""
     task = AssociativeRecall(3, stages.R)
     middles = [(task.plateau_dp(m) + task.plateau_dp(m + 1)) / 2 for m in (0, 1)]
-    course = np.interp(np.arange(5.0), [0, 1, 3, 4], [0.6, middles[0], middles[1], 0.0])
-    made_up = {"times": np.arange(5.0), "normalised": course, "loss": course[::-1], "advantage": np.ones((5, 3))}
+    curve = np.interp(np.arange(5.0), [0, 1, 3, 4], [0.6, middles[0], middles[1], 0.0])
+    made_up = {"times": np.arange(5.0), "normalised": curve, "loss": curve[::-1], "advantage": np.ones((5, 3))}
     monkeypatch.setattr(simplifications, "flow_of", lambda *_: None)
     monkeypatch.setattr(simplifications, "watched", lambda *_: dict(made_up))
     for run in simplifications.lifted().values():

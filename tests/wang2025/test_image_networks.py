@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def trained(network: Network, record: tuple[int, ...] = ()):
-    """Its course, and its weights at the end."""
+    """Its training, and its weights at the end."""
     trainer = network_study((network,), record).trainer("cpu")
     (history,) = trainer.train(progress=False).values()
     return history, next(iter(trainer.parameters().values()))

@@ -1,4 +1,4 @@
-"""How pages are found: links to the repository, the preview that a message with a page's address shows, and numbers in the book's search.
+"""Ways to a page: links to the repository, the preview that a message with a page's address shows, and numbers in the book's search.
 
 The first two hang on two settings of ``_config.yml``: ``repository: url`` and ``html: baseurl``. While they are empty, no page names an address. Search finds ``0.13`` or
 ``.13`` in the sections and claims that print it; Sphinx drops numbers, and finds whole pages.

@@ -60,7 +60,7 @@ def fields_of(entry: Entry) -> dict[str, str]:
 
 
 def minutes(notebook: nbformat.NotebookNode) -> int:
-    """How long the text takes to read, code and folded parts left out; at least one minute."""
+    """Reading time of the text in minutes, code and folded parts left out; at least 1."""
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     text = re.sub(r"<details.*?</details>", " ", text, flags=re.DOTALL)
     formulas = len(re.findall(r"\$\$.*?\$\$", text, re.DOTALL))

@@ -43,7 +43,7 @@ _NAME = re.compile(rf'<script type="{re.escape(VIEW)}">.*?"model_id": "(\w+)"|da
 
 
 def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What an executed copy stores of each figure, by a picture's sha256 (MyST-NB's name of its file), a slider's widget or a model's name."""
+    """Figures that an executed copy stores, by a picture's sha256 (MyST-NB's name of its file), a slider's widget or a model's name."""
     found = {}
     for cell in notebook["cells"]:
         alt = cell.get("metadata", {}).get("mystnb", {}).get("image", {}).get("alt", "")
@@ -105,7 +105,7 @@ class NumberedFigures(SphinxPostTransform):
             figure["classes"].append("iclbook-wide")
 
     def _wrap_slider(self, slider: nodes.raw, number: int) -> None:
-        """The same of a slider, over the frame at which it starts, which stands until the slider is loaded."""
+        """Wrap a slider: its first frame stands until the slider is loaded."""
         name, about = _name(slider), self._kept[_name(slider)]
         figure = _figure(number, "iclbook-slider-figure")
         slider.replace_self(figure)
@@ -146,7 +146,7 @@ def write_beside(pages: Path, page: str, name: str, content: bytes) -> str:
 
 
 def frames(notebook: Mapping[str, Any]) -> dict[str, tuple[bytes, str, int, int]]:
-    """Of an executed copy: sha256 of each frame of its sliders -> PNG, alt text, width and height."""
+    """Slider frames of an executed copy, sha256 -> PNG, alt text, width and height."""
     widgets = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})
     found = {}
     for widget in widgets.values():

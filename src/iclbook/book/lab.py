@@ -30,7 +30,7 @@ def prepare(root: Path) -> Path:
 
 
 def values(chapter: str, root: Path) -> dict[str, str]:
-    """What the last headless run of a chapter recorded, as prose shows it: key -> text; of the paper profile, else of smoke.
+    """Recorded values of a chapter's last headless run as prose shows them, key -> text; of the paper profile, else of smoke.
 
     A copy that is stale is not shown: a reader who wants the numbers runs the notebook.
     """
@@ -42,7 +42,7 @@ def values(chapter: str, root: Path) -> dict[str, str]:
 
 
 def citations(root: Path) -> dict[str, dict[str, str]]:
-    """Every paper of the bibliography: key -> authors, year, title and address."""
+    """Papers of the bibliography: key -> authors, year, title and address."""
     found = {}
     for key, entry in entries(root).items():
         fields = {name: text.replace("{", "").replace("}", "") for name, text in fields_of(entry).items()}

@@ -46,7 +46,7 @@ def _state(root: Path, profile: str) -> str:
 
 
 def problems(html: Path) -> list[str]:
-    """What the pages may not hold, which Sphinx does not look at in raw HTML: links to files or places that are not there, and anything loaded from outside."""
+    """Faults in raw HTML that Sphinx does not check: links to files or places that are not there, and anything loaded from outside."""
     html = html.resolve()
     paths = [path for path in sorted(html.rglob("*.html")) if path.relative_to(html).parts[0] != "_static"]
     pages = {path: _references(path, html) for path in paths}
@@ -81,7 +81,7 @@ def _references(path: Path, html: Path) -> References:
 
 
 def _problem(tag: str, address: str, page: Path, html: Path, pages: Mapping[Path, References]) -> str:
-    """What is wrong with an address; empty if nothing is."""
+    """Fault of an address in a few words; empty if there is none."""
     try:
         parts = urlsplit(address)
     except ValueError:

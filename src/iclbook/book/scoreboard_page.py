@@ -52,7 +52,7 @@ def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
 
 
 def _picture(found: list[Board]) -> str:
-    """All claims and questions as an HTML table, one row a paper, one cell each by verdict: a link to its place in the chapter, with its sentence on hover and focus."""
+    """HTML table of claims and questions, one row a paper, one cell each by verdict: a link to its place in the chapter, with its sentence on hover and focus."""
     body = []
     for board in found:
         title = f'<a href="#{make_id(board.ledger.title)}">{escape(board.ledger.title)}</a>'

@@ -79,7 +79,7 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def _or_warn(docname: str, otherwise: str, make: Callable[..., str], *arguments: object) -> str:
-    """What is made; whatever is wrong with a ledger, a copy or a reference turns the build red, with its own words."""
+    """Result of a maker of pages; a fault of a ledger, a copy or a reference becomes a warning with its own words, and fails the build."""
     try:
         return make(*arguments)
     except Exception as error:

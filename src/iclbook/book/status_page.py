@@ -71,7 +71,7 @@ def _checked(name: str, profile: str, root: Path) -> str:
 
 
 def _results(ledger: Ledger, root: Path) -> list[str]:
-    """How many studies of a paper are stored, how long making them took, and with what."""
+    """Line about a paper's stored studies: number, time and versions."""
     seconds, made = [], set()
     for path in sorted(folder(ledger.paper, "paper", root).glob("*.json")):
         try:

@@ -79,7 +79,7 @@ def _letters(notation: nodes.document) -> dict[str, Place]:
 
 
 def _first_sentence(item: nodes.definition_list_item) -> str:
-    """Of the explanation; empty where it holds a formula, which a tooltip cannot show."""
+    """First sentence of an explanation; empty where it holds a formula, which a tooltip cannot show."""
     paragraph = next(item.findall(nodes.paragraph), nodes.paragraph())
     words = takewhile(lambda child: not isinstance(child, nodes.math), paragraph.children)
     sentence = re.match(r"(.+?\.)(\s|$)", "".join(child.astext() for child in words), re.DOTALL)

@@ -192,7 +192,7 @@ def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference
 def compare(
     ledger: Ledger, records: Mapping[str, Record], reference: Reference, profile: str, figures: Mapping[str, Digest]
 ) -> list[Difference]:
-    """Every difference between an executed chapter and its reference: values first, then verdicts, then figures.
+    """Differences between an executed chapter and its reference: values first, then verdicts, then figures.
 
     A key whose tolerance is ``none`` must still be there; its value may be anything.
     """
@@ -284,7 +284,7 @@ def with_spread(reference: Reference, others: Sequence[Run | UserError]) -> Refe
 
 
 def table(results: Sequence[ChapterCheck]) -> str:
-    """What moved, for a terminal; one closing line for each chapter."""
+    """Table of differences for a terminal, with a closing line for each chapter."""
     lines = []
     for result in results:
         shown = [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]

@@ -34,7 +34,7 @@ def read_figures(path: Path) -> dict[str, Digest]:
 
 
 def moved(reference: Mapping[str, Digest], measured: Mapping[str, Digest]) -> Iterator[tuple[str, str, str]]:
-    """What differs, as (figure, reference, measured): a figure or a series that is missing or new, another count, or numbers that moved."""
+    """Differences, as (figure, reference, measured): a figure or a series that is missing or new, another count, or numbers that moved."""
     for name in dict.fromkeys([*reference, *measured]):
         if name not in measured or name not in reference:
             yield name, *("shown" if name in side else "not shown" for side in (reference, measured))
@@ -99,7 +99,7 @@ def _columns(text: str) -> dict[str, list[float]]:
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    """All numbers in a structure, in order."""
+    """Numbers in a structure, in order."""
     if isinstance(value, Mapping | list):
         for part in value.values() if isinstance(value, Mapping) else value:
             yield from _numbers(part)

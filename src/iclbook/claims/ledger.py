@@ -19,7 +19,7 @@ from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstrain
 
 from .. import formulas
 from ..errors import UserError
-from ..project import find_root, ledger_paths, shown
+from ..project import display_name, find_root, ledger_paths
 from .rules import Rule, Term, parse_rule, with_printed
 from .yaml_lines import at_line, line_of, read_yaml
 
@@ -107,7 +107,7 @@ class Part:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key that decides the part: its own, its error's, its control's and those that its rule compares with."""
+        """Keys that decide the part: its own, its error's, its control's and those that its rule compares with."""
         control = self.negative_control.key if self.negative_control is not None else None
         return (self.key, *(key for key in (self.error, control) if key), *self.rule.references())
 
@@ -172,7 +172,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """All claims of one paper.
+    """Ledger of one paper: its claims.
 
     Attributes:
         printed: numbers that the paper prints; rules name them ``printed:NAME``, measures and figures take them from here.
@@ -196,7 +196,7 @@ class Ledger:
 
     @cached_property
     def formats(self) -> dict[str, str]:
-        """How prose shows the numbers of some keys, such as ``.0%``."""
+        """Formats in which prose shows numbers, key -> format such as ``.0%``."""
         parts = [(part.key, part) for claim in self.claims for part in claim.parts]
         return {key: item.format for key, item in reversed([*self.values.items(), *parts]) if item.format}
 
@@ -207,12 +207,12 @@ class Ledger:
 
     @cached_property
     def decisive(self) -> frozenset[str]:
-        """Every key on which a verdict depends."""
+        """Keys on which a verdict depends."""
         return frozenset(key for claim in self.claims for part in claim.parts for key in part.keys)
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key that a notebook of this paper may record: those of parts and values, and their standard errors ``KEY_se``."""
+        """Keys that a notebook of this paper may record: those of parts and values, and their standard errors ``KEY_se``."""
         named = self.decisive | set(self.values)
         return named | {f"{key}_se" for key in named}
 
@@ -222,13 +222,13 @@ class Ledger:
         if claim_id in by_id:
             return by_id[claim_id]
         hint = nearest(claim_id, by_id) or f"`iclbook claims {self.paper}` lists all claims."
-        raise UserError(f"{shown(self.path)} has no claim {claim_id!r}", hint)
+        raise UserError(f"{display_name(self.path)} has no claim {claim_id!r}", hint)
 
     def require_key(self, key: str) -> None:
         """Refuse a key that belongs to no part and is not listed under ``values``."""
         if key not in self.keys:
             hint = f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip()
-            raise UserError(f"key {key!r} was recorded, but no claim part of {shown(self.path)} uses it", hint)
+            raise UserError(f"key {key!r} was recorded, but no claim part of {display_name(self.path)} uses it", hint)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -255,7 +255,7 @@ def printed(paper: str) -> Printed:
 
 
 def all_ledgers(root: Path | None = None) -> list[Ledger]:
-    """Every ledger, he2025 first, then in the order of the paper keys. Premises that are no claims, and circles of premises, are refused."""
+    """Ledgers of all papers, he2025 first, then in the order of the paper keys. Premises that are no claims, and circles of premises, are refused."""
     paths = sorted(ledger_paths(root or find_root()), key=lambda path: (path.parent.name != "he2025", path))
     ledgers = [read_ledger(path) for path in paths]
     _check_premises(ledgers)
@@ -309,7 +309,7 @@ def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
 
 
 def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
-    """What no field says by itself: where it is, what is wrong and a hint."""
+    """Mistakes between fields: place, problem and hint."""
     if ledger.paper != (folder := ledger.path.parent.name):
         yield ("paper",), f"paper is {ledger.paper!r}", f"It must be {folder!r}, the name of its folder."
     ids = set()
@@ -332,7 +332,7 @@ def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:
 def _check_premises(ledgers: Sequence[Ledger]) -> None:
     """Refuse premises that are no claims, and circles."""
     requires = {claim.id: claim.requires for ledger in ledgers for claim in ledger.claims}
-    of = {claim.id: shown(ledger.path) for ledger in ledgers for claim in ledger.claims}
+    of = {claim.id: display_name(ledger.path) for ledger in ledgers for claim in ledger.claims}
     for claim, premises in requires.items():
         for premise in premises:
             if premise not in requires:

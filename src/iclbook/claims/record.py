@@ -64,7 +64,7 @@ class Record:
 
 
 def read_records(path: Path | str) -> dict[str, Record]:
-    """Every record of an executed notebook, in order; one that is missing, truncated or holds a damaged record is a UserError."""
+    """Records of an executed notebook, in order; a notebook that is missing, truncated or holds a damaged record is a UserError."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} is not there", f"Run `iclbook run {path.stem}` first.")

@@ -97,7 +97,7 @@ def _part_html(part: PartResult) -> str:
 
 
 def verdict_text(claim: Claim, verdict: Verdict) -> str:
-    """The same in plain text."""
+    """Line of a verdict in plain text."""
     lines = [f"{LOOKS[verdict.word][0]} {verdict.label}: {claim.id} ({claim.where})"]
     if verdict.note:
         lines.append(f"    {verdict.note}")
@@ -108,7 +108,7 @@ def verdict_text(claim: Claim, verdict: Verdict) -> str:
 
 
 def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
-    """How many claims, or questions, have each word; every word present, in the scoreboard's order."""
+    """Number of claims, or questions, with each word; every word present, in the scoreboard's order."""
     totals = Counter(verdict.word for claim, verdict in rows if claim.is_question == questions)
     return {word: totals[word] for word in (v.ANSWER_WORDS if questions else v.WORDS)}
 
@@ -126,7 +126,7 @@ def counts_line(rows: Iterable[Row]) -> str:
 
 
 def rules_line(rows: Sequence[Row]) -> str:
-    """How much care the verdicts ask for: late rules, verdicts of one reading or too close, the smallest margin that decides one."""
+    """Cautions about the verdicts: late rules, verdicts of one reading or too close, the smallest margin that decides one."""
     parts = [part for claim, _ in rows for part in claim.parts]
     late = sum(part.late for part in parts)
     lines = [f"Of {len(parts)} rules {late} were written or changed after a first run; they are marked."]

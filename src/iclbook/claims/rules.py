@@ -133,7 +133,7 @@ class Rule:
     def distances(
         self, value: Value, records: Mapping[str, Value], uncertainty: Value | None, uncertainties: Mapping[str, Value]
     ) -> list[Distance]:
-        """How far each condition that the rule makes is from coming out the other way; the rule holds if all conditions hold. An interval makes two conditions
+        """Distance of each condition of the rule from its other outcome; the rule holds if all conditions hold. An interval makes two conditions
         of each element of a list, the other rules one.
 
         Args:

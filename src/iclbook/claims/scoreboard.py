@@ -1,4 +1,4 @@
-"""All claims of all papers with their verdicts, from the ledgers and the executed chapters."""
+"""Verdicts of the claims of all papers, from the ledgers and the executed chapters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -115,7 +115,7 @@ class PartResult(Part):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out for one claim.
+    """Verdict of one claim.
 
     Attributes:
         word: one of ``WORDS``, or of ``ANSWER_WORDS`` for a question.
@@ -155,7 +155,7 @@ class Verdict:
 def judge(
     ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None
 ) -> dict[str, Verdict]:
-    """Every claim's verdict, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
+    """Verdicts of a ledger's claims, by id; ``reference`` is the chapter's at this profile, None where there is none yet."""
     by = tolerances_of({key: record.value for key, record in records.items()}, reference)
     return {claim.id: verdict(claim, records, profile, by) for claim in ledger.claims}
 
@@ -165,8 +165,8 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
 
     Parts without a reading are common to all readings. The claim holds if the common parts and all parts of any one reading
     hold. Every part must have been recorded, those of the other readings too: a reading cannot win by being the only one
-    measured. Values are pooled over all draws (:func:`~iclbook.claims.references.pooled`). Where parts are closer to their bounds than their uncertainty, or hold by
-    a rule that passes its control too, and the word depends on how these come out, it is *too close to call*. Without tolerances margins are not known.
+    measured. Values are pooled over all draws (:func:`~iclbook.claims.references.pooled`). A claim is *too close to call* where parts within their uncertainty, or
+    whose rule passes its negative control, could change the word. Without tolerances margins are not known.
     """
     words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     by = by or Tolerances()
@@ -179,7 +179,7 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
     if missing:
         return Verdict(words[NOT_YET_TESTED], "not recorded: " + ", ".join(missing), results)
     outcome = _judge(claim, results, profile)
-    # A part more that holds never makes a word worse, so what happens in between need not be tried.
+    # Verdicts are monotone in the parts, so trying all-hold and all-fail is enough.
     ways = (tuple(replace(p, holds=holds) if p.close else p for p in results) for holds in (True, False))
     if all(_judge(claim, way, profile).word == outcome.word for way in ways):
         return outcome

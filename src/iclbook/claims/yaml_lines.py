@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from ..errors import UserError, one_line
-from ..project import shown
+from ..project import display_name
 
 
 class Lined(dict):
@@ -16,7 +16,7 @@ class Lined(dict):
 
 
 class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
-    """Every value is a text: what it stands for, its reader knows. In C where PyYAML has that."""
+    """YAML loader that keeps values as texts, in C where PyYAML has that."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Lined:
         """With lines; a key that is written twice, of which YAML would take the second, is refused."""
@@ -48,7 +48,7 @@ def _by_reading(entry: Any) -> list:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file says, every value a text."""
+    """Content of a YAML file, values as texts."""
     try:
         body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except yaml.MarkedYAMLError as problem:
@@ -60,9 +60,9 @@ def read_yaml(path: Path) -> Any:
         raise at_line(path, mark.line + 1 if mark else 1, what, hint) from None
     except OSError as problem:
         hint = "Check that the file is there and readable."
-        raise UserError(f"{shown(path)} cannot be read: {problem.strerror}", hint) from None
+        raise UserError(f"{display_name(path)} cannot be read: {problem.strerror}", hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as bad:
-        what = f"{shown(path)} is not readable as YAML: {one_line(bad)[:200]}"
+        what = f"{display_name(path)} is not readable as YAML: {one_line(bad)[:200]}"
         raise UserError(what, "Save it as UTF-8 text.") from None
     if body is None:
         raise at_line(path, 1, "the file is empty", "Restore it.")
@@ -84,4 +84,4 @@ def line_of(node: Any, where: tuple[str | int, ...]) -> int:
 
 def at_line(path: Path, line: int, problem: str, hint: str) -> UserError:
     """An error that names file and line."""
-    return UserError(f"{shown(path)}, line {line}: {problem}", hint)
+    return UserError(f"{display_name(path)}, line {line}: {problem}", hint)

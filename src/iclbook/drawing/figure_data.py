@@ -36,7 +36,7 @@ POINTS = 300
 
 
 def rows(figure: Figure) -> list[Row]:
-    """What a figure that has been drawn shows, one row a number or point; columns as in :data:`COLUMNS`."""
+    """Data of a figure that has been drawn, one row a number or point; columns as in :data:`COLUMNS`."""
     found = []
     panels = [ax for ax in panels_of(figure) if ax.get_visible()]
     for place, ax in enumerate(panels, start=1):
@@ -138,7 +138,7 @@ def _rows(ax: Axes, figure: Figure) -> Iterator[Row]:
 
 
 class _Series:
-    """What a legend calls an artist: by the artist's own label, or by the entry of the same looks."""
+    """Names of artists in a legend: by the artist's own label, or by the entry of the same looks."""
 
     def __init__(self, ax: Axes, figure: Figure) -> None:
         legends = [a.get_legend() for a in (ax, *figure.axes)] + list(figure.legends)

@@ -1,4 +1,4 @@
-"""What a notebook keeps of every figure that it shows: a small PNG, the numbers in it, the stored trainings that it draws, and a picture for phones.
+"""Output of a figure in a notebook: a small PNG, the numbers in it, the stored trainings that it draws, and a picture for phones.
 
 ``style.use`` switches this on where a chapter runs headless; in JupyterLab figures are shown as usual.
 The tests of the chapters set ``ICLBOOK_FIGURES``: ``measured`` also notes what is broken in a picture; ``draft`` saves time: no pictures for phones, and
@@ -115,7 +115,7 @@ drawn_from: WeakKeyDictionary[Figure, tuple[Results, ...]] = WeakKeyDictionary()
 
 
 def origin(of: Iterable[Results]) -> dict[str, Any] | None:
-    """What a page says below a figure drawn from stored results: papers, studies, seeds, dates and versions; ``None`` of no results.
+    """Origin of a figure that is drawn from stored results: papers, studies, seeds, dates and versions; ``None`` of no results.
 
     A study that is named twice, or of which a copy is named, stands once.
     """
@@ -130,7 +130,7 @@ def origin(of: Iterable[Results]) -> dict[str, Any] | None:
 
 
 def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page says of a stored training, by the seed of every run, or of a computation, by every member of every group."""
+    """Origin of a stored training, by the seed of every run, or of a computation, by every member of every group."""
     config = about["config"]
     if "count" in config:
         seeds = [config["first"] + k for _ in config["groups"] for k in range(config["count"])]
@@ -169,14 +169,14 @@ def _date(commit: str) -> str:
 
 # -- what a reader would call broken in a drawn figure: words cut by its edge, words over words, a legend over data ---------
 
-#: CSS pixels that a box of words is smaller than matplotlib's on each side: a line has so much free ground beside, and above and below, its letters.
+#: CSS pixels by which matplotlib's text box is larger than the glyphs on each side: beside them, and above and below.
 BESIDE, ABOVE = 1.0, 2.5
 #: Share of a curve's points that a legend may cover: behind its ground, which lets one pixel in seven shine through, a reader still follows the curve.
 COVERED = 0.1
 
 
 def faults(figure: Figure, dpi: float) -> list[str]:
-    """All faults of a figure that has been drawn at a resolution, each in a few words; empty if it has none."""
+    """Faults of a figure that has been drawn at a resolution, each in a few words; empty if it has none."""
     before, figure.dpi = figure.dpi, dpi
     found = list(_faults(figure))
     figure.dpi = before
@@ -198,7 +198,7 @@ def _faults(figure: Figure) -> Iterator[str]:
 
 
 def _words(figure: Figure) -> Iterator[tuple[str, Text | Legend]]:
-    """Every text that is drawn, and every legend as a whole, each with its name."""
+    """Texts that are drawn, and legends as wholes, each with its name."""
     texts = [("words", text) for text in figure.texts]
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     for ax in figure.axes:

@@ -18,7 +18,7 @@ from matplotlib.transforms import IdentityTransform, ScaledTranslation, blended_
 from .figure_data import panels_of, titles_of
 
 WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
-#: Inches of a panel's height, and the least width that its data may be left with beside the labels.
+#: Inches: least and largest height of a panel, and minimum width of the plotting area beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
 LINE = 0.2  # inches of a line of a legend
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain

@@ -95,7 +95,7 @@ class Attention(Model):
         self, layout: Layout, batch_size: int, params: Mapping[str, Tensor], grads: Mapping[str, Tensor], losses: Tensor
     ) -> Callable[[Tensor, Tensor], None] | None:
         """``gradients(normals, runs)``: those of the squared error for runs ``(n,)``, int64, on one stream's normals ``(normals, B)``, in C, the closed form
-        of what autograd finds (``attention.c`` derives it). ``None`` where there is none, or no compiler. The stacks ``params`` and ``grads``,
+        of what autograd finds (``attention.c`` derives it). None if this model has no C gradient or no compiler is available. The stacks ``params`` and ``grads``,
         ``name -> (R, H, D, D)``, and ``losses (R,)``, onto which losses are added, must stay in place."""
         n_heads, sizes = self.query.shape[0], (layout.d + layout.n_tasks, layout.n_tasks)
         ours = type(self) is Attention and sizes == (self.width, self.n_tasks)

@@ -108,7 +108,7 @@ class DeepAttention(Model):
         return affine(self.output[layer], mixed, self.output_bias[layer]), weights
 
     def _attend_query(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.
+        """Attention of the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.
 
         Keys' biases add the same number to all scores of a row and drop out; values' biases are added once, as weights sum to 1.
         """

@@ -88,7 +88,7 @@ class FunctionalGD(Model):
         return torch.stack(steps, dim=1)
 
     def remaining(self, expected: Tensor, between: Tensor) -> Tensor | float:
-        """What is left of the keys' expectations ``(B, N, d')`` once they are erased: nothing."""
+        """Expectations of the keys ``(B, N, d')`` after erasure: 0."""
         return 0.0
 
 

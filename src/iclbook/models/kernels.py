@@ -45,7 +45,7 @@ def kernel_values(kernel: str, relation: Tensor, gamma: Tensor | float) -> Tenso
 
 
 def key_factor(kernel: str, n: int) -> float:
-    """What stands before the sum over ``n`` keys: ``1/N`` of equation 3, or 1 for softmax, whose weights sum to 1 already.
+    """Factor before the sum over ``n`` keys: ``1/N`` of equation 3, or 1 for softmax, whose weights sum to 1 already.
 
     For softmax the ``N`` of equation 3 is thereby part of ``alpha``, as in equation 52 and in the published code.
     """

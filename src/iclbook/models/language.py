@@ -64,7 +64,7 @@ class LanguageModel(Model):
         return self.embed.numel() + self.positions.numel()
 
     def count(self) -> int:
-        """All parameters."""
+        """Number of parameters."""
         return sum(p.numel() for p in self.parameters())
 
 
@@ -127,7 +127,7 @@ class GDLanguage(LanguageModel):
         return self.embed.mean(0) if first else torch.softmax(f @ self.embed.T, -1) @ self.embed
 
     def _step(self, mixed: Tensor, k: int) -> Tensor:
-        """What weighted sums ``(M, ..., d')`` of values add to f."""
+        """Change of f from weighted sums ``(M, ..., d')`` of values add to f."""
         if self.mixing:
             return torch.einsum("m...d,mdc->...c", mixed, self.mix[k])
         return torch.einsum("m...d,m->...d", mixed, self.gain_mix[k])
@@ -187,7 +187,7 @@ class TransformerLanguage(LanguageModel):
         return q @ key.transpose(-1, -2) / math.sqrt(self.head_width)
 
     def _attended(self, x: Tensor, k: int) -> Tensor:
-        """What attention of block k adds for normalised inputs ``(T, B, d')``."""
+        """Output of attention in block k for normalised inputs ``(T, B, d')``."""
         v = x.transpose(0, 1)[:, None] @ self.W_V[k].transpose(-1, -2)  # (B, M, T, dh)
         after = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu(1)
         mixed = torch.softmax(self.scores(x, k).masked_fill(after, -torch.inf), -1) @ v

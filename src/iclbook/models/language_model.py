@@ -20,7 +20,7 @@ THETA = 10_000.0
 
 
 class Trace(NamedTuple):
-    """What a forward pass leaves behind.
+    """Intermediate values of a forward pass.
 
     Attributes:
         hidden: ``(L + 1, B, T, w)`` embedding and residual stream after every block, before the final norm.
@@ -80,7 +80,7 @@ class LanguageModel(Model):
         return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
     def _attend(self, layer: int, x: Tensor, heads: Edit | None) -> tuple[Tensor, Tensor]:
-        """What attention writes ``(B, T, w)`` for its input, and its weights ``(B, H, T, T)``."""
+        """Output of attention ``(B, T, w)`` for its input, and its weights ``(B, H, T, T)``."""
         parts = self._mapped(x, "qkv", layer).chunk(3, -1)
         q, k, v = (y.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for y in parts)  # (B, H, T, dh)
         q, k = self._turn(q), self._turn(k)

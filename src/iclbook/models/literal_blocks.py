@@ -92,7 +92,7 @@ class LiteralBlocks(FunctionalGD):
         self.erase_query, self.query_among_keys = erase_query, query_among_keys
 
     def matrices(self, d: int, n: int, block: int) -> dict[str, Tensor]:
-        """All matrices of a block: heads 1 and 2 (equations 27 to 37), cross-attention (41 to 43), readout R."""
+        """Matrices of a block: heads 1 and 2 (equations 27 to 37), cross-attention (41 to 43), readout R."""
         w = self.width
         sizes, eye = (d, w, w, w), torch.eye(w).to(self.embed)
         identity = torch.eye(d).to(self.embed)

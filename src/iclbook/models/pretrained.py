@@ -60,7 +60,7 @@ class Pretrained:
     def _run(
         self, tokens: Tensor, heads: Edit | None = None, embed: Tensor | None = None, **wanted: bool
     ) -> tuple[Any, Tensor]:
-        """What transformers gives, and what the final norm was given."""
+        """Output of transformers, and the input of the final norm."""
         positions = getattr(self.model.base_model, "wpe", None)
         if positions is not None and tokens.shape[1] > len(positions.weight):
             raise UserError(

@@ -81,7 +81,7 @@ class RecallTransformer(Model):
         return torch.kron(blocks, self.block)
 
     def advantage(self) -> Tensor:
-        """What a match at each head's own offset adds to a score, over the mean of the other offsets that reach the same permutation ``(K,)``."""
+        """Score that a match at each head's own offset adds to a score, over the mean of the other offsets that reach the same permutation ``(K,)``."""
         assert self.a1
         attention, first = torch.softmax(self.w, -1), 0 if self.a0 else 1
         near = attention[:, first : first + self.order]  # (K, W): offsets 1 .. W

@@ -101,8 +101,8 @@ class SequenceModel(Model):
 SHOWN = 300
 
 
-def shown(points: Tensor) -> Tensor:
-    """Every so many of the points ``(..., n)``, evenly."""
+def thinned(points: Tensor) -> Tensor:
+    """Points ``(..., n)``, thinned evenly to about :data:`SHOWN`."""
     return points[..., :: max(1, points.shape[-1] // SHOWN)]
 
 
@@ -159,7 +159,7 @@ class CausalTransformer(SequenceModel):
         """Principal components of the values v_j and of what attention makes of them, at the places of prediction, in the last layer.
 
         ``pc1_value``, ``pc1_output``: share of the variance along the first component. ``r_value``, ``r_output``: absolute correlation of that component with
-        the entropy of the exact distribution. ``pc_value``, ``pc_output`` ``(2, n)``: first two components at the places that :func:`shown` keeps.
+        the entropy of the exact distribution. ``pc_value``, ``pc_output`` ``(2, n)``: first two components at the places that :func:`thinned` keeps.
         """
         layer = self.n_layers - 1
         x = rms_norm(self.gain[layer], self.stream(tokens)[layer])
@@ -174,7 +174,7 @@ class CausalTransformer(SequenceModel):
             along = axes[:, -2:].flip(-1).T @ points  # (2, K B)
             found[f"pc1_{name}"] = spread[-1] / spread.sum()
             found[f"r_{name}"] = torch.corrcoef(torch.stack([along[0], entropy]))[0, 1].abs()
-            found[f"pc_{name}"] = oriented(shown(along))
+            found[f"pc_{name}"] = oriented(thinned(along))
         return found
 
 

@@ -58,7 +58,7 @@ class SpectralAttention(Model):
             self.visible.zero_().scatter_(1, order.reshape(self.n_heads, -1), 1.0)
 
     def _keep(self) -> Tensor:
-        """What each head's keys read of a token: zeros and ones ``(H, d + 1)``."""
+        """Mask of the entries of a token that each head's keys read: zeros and ones ``(H, d + 1)``."""
         keep = self.embed.new_zeros(self.n_heads, self.d + 1)
         size = self.d // self.n_heads
         if self.mask == "none":

@@ -14,7 +14,7 @@ CODE_SCALE = 0.002
 
 
 class _Trained(Model):
-    """What both share: embeddings ``W_e``, which start from N(0, 1) or at those of ``known``, and matrices, which start from ``0.002 / layers * N(0, 1)`` (code)
+    """Base of both: embeddings ``W_e``, which start from N(0, 1) or at those of ``known``, and matrices, which start from ``0.002 / layers * N(0, 1)`` (code)
     or from Glorot and Bengio's uniform (text, appendix F)."""
 
     def __init__(self, n_classes: int, width: int, kernel: str, init: str, layers: int, known: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the trainer does most of the time, in C: random numbers by counter, for :mod:`iclbook.random`, which says what they are; and Adam in place, on the
+"""The trainer's inner loops in C: random numbers by counter, for :mod:`iclbook.random`, which says what they are; and Adam in place, on the
 stacked parameters of a group. Gradients of attention are called by :mod:`iclbook.models.attention`.
 
 Sources are compiled by the machine's own compiler where they are first needed, and kept for other processes.
@@ -101,7 +101,7 @@ def _version() -> str:
 
 
 def _processor() -> str:
-    """What the processor can do, in the system's words: code for one may not run on another."""
+    """Features of the processor in the system's words: code for one may not run on another."""
     said = Path("/proc/cpuinfo")
     lines = said.read_text(encoding="utf-8").splitlines() if said.is_file() else []
     return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
@@ -131,7 +131,7 @@ def draw(kind: str, keys: Tensor, steps: Tensor, purpose: int, n: int) -> Tensor
 
 
 def fill(kind: str, out: Tensor, keys: Tensor, steps: Tensor, purpose: int) -> None:
-    """The same into ``out``; all three are contiguous and on the CPU, keys and steps int64."""
+    """Write the numbers into ``out``; all three are contiguous and on the CPU, keys and steps int64."""
     function = getattr(functions(), kind)
     sizes = len(steps), purpose, out.shape[-1]
     function(out.data_ptr(), keys.data_ptr(), len(keys), steps.data_ptr(), *sizes)

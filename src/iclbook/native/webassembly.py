@@ -60,7 +60,7 @@ def script() -> Path:
 
 
 def stored() -> tuple[str, bytes]:
-    """What compiled the stored module, and its bytes."""
+    """Compiler of the stored module, and its bytes."""
     made, text = re.search(r'made: "(.*?)", bytes: "(.*?)"', script().read_text(encoding="utf-8")).groups()
     return made, gzip.decompress(base64.b64decode(text))
 

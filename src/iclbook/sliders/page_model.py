@@ -28,7 +28,7 @@ BESIDE = dict.fromkeys(("train", "train_waits"), ("kernels/attention", "kernels/
 
 @dataclass(frozen=True)
 class PageModel:
-    """What a page needs to run a model.
+    """Model that runs in a page, with its data and its still picture.
 
     Attributes:
         name: of its script, ``book/assets/models/NAME.js``.

@@ -1,4 +1,4 @@
-"""What both modes of a slider figure share: what a slider is, frames drawn as PNGs, the widget with controls over a figure, and a test that moves every control."""
+"""Common parts of both modes of a slider figure: sliders, frames drawn as PNGs, the widget with controls over a figure, and a test that moves every control."""
 
 import base64
 import hashlib

@@ -81,7 +81,7 @@ class StaticPanel(Panel):
         return tuple(control.index for control in self.controls)
 
     def positions(self, control: w.Widget) -> range:
-        """Every position."""
+        """Positions of all sliders."""
         return range(len(control.options))
 
     def follow(self) -> None:

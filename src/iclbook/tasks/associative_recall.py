@@ -14,7 +14,7 @@ from .batch import Batch
 
 
 def _lexicographic(order: int, device: torch.device) -> Tensor:
-    """All permutations ``(order!, order)`` in lexicographic order, from the factorial digits of their numbers: a captured step copies nothing from the host."""
+    """Permutations ``(order!, order)`` in lexicographic order, from the factorial digits of their numbers: a captured step copies nothing from the host."""
     number = torch.arange(math.factorial(order), device=device)
     digits = [number // math.factorial(order - 1 - k) % (order - k) for k in range(order)]
     for k in reversed(range(order)):  # a digit counts the symbols that are left: those from its own on move up
@@ -53,7 +53,7 @@ class AssociativeRecall:
 
     @cached_property
     def permutations(self) -> np.ndarray:
-        """All permutations ``(order!, order)`` in the order in which a sequence shows them."""
+        """Permutations ``(order!, order)`` in the order in which a sequence shows them."""
         return np.array(list(itertools.permutations(range(self.order))))
 
     @cached_property
@@ -97,7 +97,7 @@ class AssociativeRecall:
         return Batch(context, words[..., :0, :], answers.gather(-2, queries))
 
     def enumerate(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every query with every map f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``."""
+        """Queries with all maps f: ``(N,)`` and ``(N, order!)`` with ``N = order! |R|^(order!)``."""
         maps = np.array(list(itertools.product(range(self.n_responses), repeat=self.n_permutations)))
         queries = np.repeat(np.arange(self.n_permutations), len(maps))
         return queries, np.tile(maps, (self.n_permutations, 1))

@@ -1,4 +1,4 @@
-"""What a task hands to a model."""
+"""Batches, the input of models from tasks."""
 
 from typing import NamedTuple
 

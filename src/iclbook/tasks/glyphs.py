@@ -53,7 +53,7 @@ class Glyphs(NamedTuple):
 
 @dataclass(frozen=True)
 class GlyphSet:
-    """What decides every pixel.
+    """Parameters that decide the pixels.
 
     Attributes:
         n_classes: characters, in an order drawn once from ``seed``, so that any first part of them is a random sample.

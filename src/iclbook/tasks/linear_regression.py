@@ -75,7 +75,7 @@ class LinearRegression:
         return torch.linalg.cholesky(torch.tensor(self.covariance, dtype=torch.float64)).tolist()
 
     def batch(self, normals: Tensor) -> Batch:
-        """Turn standard normals ``(..., self.normals, B)`` into a batch; pure, and linear in nothing but the normals."""
+        """Turn standard normals ``(..., self.normals, B)`` into a batch; a pure function of the normals."""
         lead, width = normals.shape[:-2], normals.shape[-1]
         n_x = (self.L + 1) * self.d
         x = normals[..., :n_x, :].reshape(*lead, self.L + 1, self.d, width)

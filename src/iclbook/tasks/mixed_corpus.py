@@ -30,7 +30,7 @@ CLASSES, SUCCESSORS, TABLE = 4, 6, 23
 
 @lru_cache(maxsize=1)
 def laws() -> tuple[tuple[int, int], ...]:
-    """All ``(a, b)`` with a in -1 .. 2 for which at least five digits x have a digit ``a x + b``."""
+    """Pairs ``(a, b)`` with a in -1 .. 2 for which at least five digits x have a digit ``a x + b``."""
     every = [(a, b) for a in (-1, 0, 1, 2) for b in range(-10, 15)]
     return tuple(ab for ab in every if len(domain(*ab)) >= DOCUMENT_LINES)
 

@@ -136,7 +136,7 @@ class StickyChain:
         return torch.tensor(states)
 
     def _walk(self, words: Tensor) -> Tensor:
-        """The same on a GPU, with nothing read back: slow on a CPU."""
+        """Walk on a GPU, with nothing read back: slow on a CPU."""
         edges, y = _edges(self, words.device), [words.new_full((1,), self.n)]
         for word in words.split(1):
             y.append((edges.index_select(0, y[-1]) <= word).sum(1))

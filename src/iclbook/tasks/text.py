@@ -29,7 +29,7 @@ class Text:
     context: int = 64
 
     def windows(self, held_out: bool) -> Tensor:
-        """All windows ``(n, S + 1)`` of training or of held-out chapters; what does not fill the last is left out."""
+        """Windows ``(n, S + 1)`` of training or of held-out chapters; what does not fill the last is left out."""
         ids = _tokens(self.vocabulary)[held_out]
         return ids[: len(ids) // (self.context + 1) * (self.context + 1)].unflatten(0, (-1, self.context + 1))
 

@@ -38,7 +38,7 @@ def posteriors(transition: Tensor, emission: Tensor, seen: Tensor) -> Tensor:
 
 
 def memoryless(emission: Tensor, seen: Tensor) -> Tensor:
-    """What a model believes that never looks back, ``p(s_t | o_t)`` from a uniform prior: shapes as in :func:`posteriors`."""
+    """Posterior without memory, ``p(s_t | o_t)`` from a uniform prior: shapes as in :func:`posteriors`."""
     likelihood = (emission[..., None, :, :, :] * seen[..., :, None, :, :]).sum(-2)  # (..., K, S, B)
     return likelihood / likelihood.sum(-2, keepdim=True)
 

@@ -35,7 +35,7 @@ def threads_of(provenance: Mapping[str, Any]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What ``iclbook train`` and the notebooks ask of a paper: its key, and ``studies(profile) -> {name: study}``, trainings and computations."""
+    """Studies of a paper, for ``iclbook train`` and the notebooks: its key, and ``studies(profile) -> {name: study}``, trainings and computations."""
 
     paper: str
     studies: Callable[[str], dict[str, Any]]
@@ -118,7 +118,7 @@ class Catalogue:
 
 
 def _size(study: Study | Computation) -> str:
-    """How much there is to do."""
+    """Size of the work."""
     if isinstance(study, Computation):
         return f"{study.count} members of {len(study.groups)} groups"
     return f"{study.steps:,} steps of {sum(len(g.runs) for g in study.groups)} runs"

@@ -1,5 +1,4 @@
-"""Computations that take as long as trainings and are none, such as gradient flows and sweeps: made once, kept as results are, and made again in part to
-verify them."""
+"""Long computations that are not trainings, such as gradient flows and sweeps: made once, kept as results are, and made again in part to verify them."""
 
 import dataclasses
 import time
@@ -25,14 +24,14 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Computation:
-    """What decides the numbers of a computation, as plain data.
+    """Configuration of a computation as plain data: everything that decides its numbers.
 
     Attributes:
         paper, name: where the results are kept.
         compute: ``compute(group, members) -> {name: array (M, ...)}``; what a member (a seed, a draw) gives depends on the group and on itself only.
         groups: names.
         first, count: members are ``first, ..., first + count - 1``.
-        within: how far two machines may lie apart, as a share of a member's largest entry of an array, beside what replicas show; 0 for not at all.
+        within: relative tolerance between machines, as a share of a member's largest entry of an array, added to the sensitivity that replicas measure.
         replicas: how many replicas (:mod:`iclbook.random`) of a member may be made where rounding decides; ``compute`` then moves its numbers in them.
         may_diverge: groups whose numbers need not be finite.
     """
@@ -103,7 +102,7 @@ def compute(
 
 
 def _share(computation: Computation, members: Sequence[int], progress: bool) -> Arrays:
-    """All groups of some members, ``"group/name" -> array``."""
+    """Arrays of all groups for some members, ``"group/name" -> array``."""
     arrays = {}
     with progress_bar(progress, len(computation.groups), unit="group") as update:
         for group in computation.groups:

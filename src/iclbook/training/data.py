@@ -1,4 +1,4 @@
-"""What a training sees at each step: fresh prompts, prompts of a fixed set, or all of a run's own data.
+"""Data of a training at each step: fresh prompts, prompts of a fixed set, or all of a run's own data.
 
 Each kind draws its numbers by counter (:mod:`iclbook.random`), so that what a run sees at step k depends on its data seed and on k only.
 Shapes: S data seeds, K steps drawn at once, B prompts a step (always the last axis).
@@ -31,11 +31,11 @@ class Stream:
     task: Any
 
     def fixed(self, seeds: Sequence[int]) -> Tensors:
-        """What stays the same at all steps: nothing."""
+        """Data that stays the same at all steps: nothing."""
         return ()
 
     def draw(self, keys: Tensor, steps: Tensor, batch_size: int, dtype: torch.dtype) -> Tensors:
-        """Of steps ``(K,)`` and data seeds with keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words ``(S, K, words, B)``."""
+        """Random numbers of steps ``(K,)`` and data seeds with keys ``(S, 2)``: standard normals ``(S, K, normals, B)`` and perhaps words ``(S, K, words, B)``."""
         return random.numbers(self.task, keys, steps, random.DATA, (batch_size,), dtype)
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
@@ -92,7 +92,7 @@ def _rows(prompts: Any, n: int, seed: int, replica: int | None) -> Tensors:
 
 @dataclass(frozen=True)
 class FullBatch:
-    """All data of a run at every step, drawn once from its data seed: ``task.dataset(seed)`` gives them as a batch, on the CPU."""
+    """Full batches: all data of a run at every step, drawn once from its data seed: ``task.dataset(seed)`` gives them as a batch, on the CPU."""
 
     task: Any
 
@@ -106,5 +106,5 @@ class FullBatch:
         return ()
 
     def batch(self, numbers: Tensors, fixed: Tensors) -> Batch:
-        """All of it."""
+        """The full batch."""
         return Batch(*fixed)

@@ -33,7 +33,7 @@ class Flow:
     between: Callable[[Array], Array] | None = None
 
     def resampled(self, count: int) -> "Flow":
-        """The same flow, which was followed with ``between``, at ``count`` evenly spaced times."""
+        """This flow, which was followed with ``between``, at ``count`` evenly spaced times."""
         times = np.linspace(self.times[0], self.times[-1], count)
         return replace(self, times=times, states=self.between(times).T.reshape(count, *self.states.shape[1:]))
 

@@ -178,7 +178,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Observation:
-    """What is measured of a run at the recorded steps: here the model's own ``circuits()``. Others have the same two methods and are frozen dataclasses, too:
+    """Measurements of a run at the recorded steps: here the model's own ``circuits()``. Others have the same two methods and are frozen dataclasses, too:
     an observation is part of a study's description.
 
     One with a method ``of_runs(ensemble, params, seen, held_out)`` is asked for all runs of a group at once instead.

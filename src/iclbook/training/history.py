@@ -1,4 +1,4 @@
-"""What a training leaves behind: histories and the arrays in which they are kept, checkpoints, and states from which segments can be trained again."""
+"""Output of a training: histories and the arrays in which they are kept, checkpoints, and states from which segments can be trained again."""
 
 import hashlib
 import io
@@ -32,7 +32,7 @@ LARGEST = 100_000
 
 @dataclass
 class History:
-    """What a group left behind.
+    """Recorded history of a group.
 
     Attributes:
         steps: ``(T,)`` recorded steps; 0 is the initial point.

@@ -108,7 +108,7 @@ class Family:
         )
 
     def _at(self, call: Call, flat: Tensor, inputs: tuple[Tensor, ...]) -> Any:
-        """What a function gives with parameters ``flat (n,)``; inputs are the batch's three parts, then what is held."""
+        """Value of a function at parameters ``flat (n,)``; inputs are the batch's three parts, then what is held."""
         parts = zip(self.shapes.items(), flat.split(self.sizes), strict=True)
         named = {f"model.{name}": part.view(shape) for (name, shape), part in parts}
         named |= {f"model.{name}": p for name, p in zip(self.held, inputs[3:], strict=True)}

@@ -183,7 +183,7 @@ class Trainer:
     # -- recording ----------------------------------------------------------------------------------------------------
 
     def _seen(self) -> Batch:
-        """What the runs saw last; of a block on a GPU its first step, and before training what they will see first."""
+        """Batch that the runs saw last; of a block on a GPU its first step, and before training what they will see first."""
         drawn = self._numbers
         if self.device.type == "cpu":
             drawn = self._fresh(self._keys, torch.tensor([max(self.done, 1)]))
@@ -218,7 +218,7 @@ class Trainer:
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
     def _describe(self, about: str) -> str:
-        """What a checkpoint must have been made from, as JSON."""
+        """Configuration that a checkpoint must have been made from, as JSON."""
         groups = [store.plain(e.group) for e in self.ensembles]
         sizes = [self.batch_size, self.steps, self.record, str(self.dtype), self.device.type]
         return json.dumps([store.plain(self.data), groups, sizes, about])
@@ -260,7 +260,7 @@ class Trainer:
     ) -> dict[str, History]:
         """Train to the end (or to step ``until``), resuming from ``checkpoint`` when it exists.
 
-        ``about`` is kept in the checkpoint, which is refused by a trainer that is told another one: what else must not change.
+        ``about`` is kept in the checkpoint. A checkpoint made with another ``about`` is refused.
         With ``fresh``, a checkpoint that cannot be resumed is deleted instead of refused.
         Ctrl-C and SIGTERM finish the step under way, write the checkpoint and raise KeyboardInterrupt; the next call goes on from there.
 

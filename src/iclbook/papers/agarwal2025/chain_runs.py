@@ -35,7 +35,7 @@ EM = Arm("em", factors=(("W_V", 10.0),))
 
 
 def arm_runs(arms: Sequence[Arm], seeds: Sequence[int], init_scale: float = INIT_SCALE) -> tuple[Run, ...]:
-    """Every seed for every arm, arms slowest."""
+    """Runs of all seeds for all arms, arms slowest."""
     return tuple(Run(seed, arm.rate, init_scale, factors=arm.factors) for arm in arms for seed in seeds)
 
 
@@ -97,7 +97,7 @@ class OnSequences:
         """Nothing beyond what the runs see."""
 
     def of_runs(self, ensemble: Any, params: dict[str, Tensor], seen: Batch, held_out: None) -> dict[str, Tensor]:
-        """Of every run ``(R,)``, in nats: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy of
+        """Measurements of every run ``(R,)``, in nats: on its own sequence ``nll``, ``entropy`` (of the predictions), ``accuracy``, ``spread`` (mean relative entropy of
         attention) and ``kl`` = KL(this || first run of the same seed); ``held_out``, the loss on the second sequence; ``norms`` ``(R, 4)`` of the gradients."""
         rows, first = [], {}
         grads, _ = ensemble.gradients(params, seen)
@@ -145,7 +145,7 @@ def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:
 
 
 def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Of every run's sampled values: ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the
+    """Trajectories of every run's sampled values: ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the
     first principal component (about the origin) in the displacements."""
     (spec,) = study.groups
     weights = histories[spec.name].circuits["weights"]  # (records, R, 820)
@@ -242,6 +242,6 @@ class DroppedLoss:
     share: float = 0.0
 
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Of one sequence."""
+        """Measurements of one sequence."""
         keep = (batch.query >= self.share).to(batch.query) / (1 - self.share) if self.share else None
         return cross_entropy(model(batch.context, keep), batch.target)

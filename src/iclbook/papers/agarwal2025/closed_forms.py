@@ -30,7 +30,7 @@ Predictions = namedtuple("Predictions", "logits spread")
 def random_weights(
     gen: torch.Generator, d_x: int, d_k: int, d_v: int, n: int, scale: float, bias: float = 0.0
 ) -> Weights:
-    """Every entry N(0, scale^2); the output bias N(0, bias^2)."""
+    """Weights with entries N(0, scale^2); the output bias N(0, bias^2)."""
     shapes = ((d_k, d_x), (d_k, d_x), (d_v, d_x), (n, d_v))
     matrices = [scale * torch.randn(s, generator=gen, dtype=torch.float64) for s in shapes]
     return Weights(*matrices, bias * torch.randn(n, generator=gen, dtype=torch.float64))
@@ -165,7 +165,7 @@ def dominant_loss(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
 
 
 def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tensor) -> Tensor:
-    """What steps on ``W_Q`` and ``W_K`` (equations 29, 30) do to the scores, to first order in the rate and for a rate of 1."""
+    """Change of the scores by steps on ``W_Q`` and ``W_K`` (equations 29, 30), to first order in the rate and for a rate of 1."""
     gram = -x @ x.mT
     return scores(gram @ dq, k) + scores(q, gram @ dk)
 

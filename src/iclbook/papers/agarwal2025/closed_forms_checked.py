@@ -94,7 +94,7 @@ def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
 
 
 def first_order(n: int = 40) -> dict[str, float | list[float]]:
-    """What first order misses: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
+    """Remainders beyond first order: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
     exponents: dict[str, list[float]] = defaultdict(list)
     context = []
     logs = np.linspace(np.log(1e-4), np.log(1e-2), 5)  # of the step sizes
@@ -155,7 +155,7 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
 
 
 def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
-    """Of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; and ``rho``."""
+    """Statistics of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; and ``rho``."""
     rows = []
     for index in range(n):
         case = random_case(index, largest=40)

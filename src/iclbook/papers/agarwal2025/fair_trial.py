@@ -1,4 +1,4 @@
-"""What the schedule of agarwal2025 is worth: other ways to train at the same number of steps, the gap to the minimum, and the sizes of gradients (section 7.2)."""
+"""The schedule of agarwal2025 against other ways to train at the same number of steps, the gap to the minimum, and the sizes of gradients (section 7.2)."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ class Followed(NamedTuple):
 
 
 def followed(study: Study, results: Results, arm: str = "", group_name: str = "runs") -> list[Followed]:
-    """Every seed's run of one arm of a group, or all of its runs."""
+    """Runs of all seeds of one arm of a group, or all of its runs."""
     (group,) = [g for g in study.groups if g.name == group_name]
     own, chain = results.group(group_name), getattr(study.data, "task", study.data).chain
     if "weights" not in own:
@@ -210,7 +210,7 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
 
 
 def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
-    """How much nearer to its end attention is than values and error, mean over training and paired by run; recorded as ``prefix/left``,
+    """Lead of attention over values and error on the way to its end, mean over training and paired by run; recorded as ``prefix/left``,
     ``prefix/before_values`` and ``prefix/before_<error_name>``."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
     return {

@@ -183,7 +183,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
 
 
 def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:
-    """Of every run that sharpens: the shares of its fall in loss and of the steps while specialisation goes from a tenth to nine tenths of its way."""
+    """Gains of every run that sharpens: the shares of its fall in loss and of the steps while specialisation goes from a tenth to nine tenths of its way."""
     sharp, _ = sharp_and_smooth(ends(run))
     loss, positions = run.loss[:, sharp], run.positions[:, sharp]
     way, which = (positions[0] - positions) / (positions[0] - positions[-1]), np.arange(loss.shape[1])

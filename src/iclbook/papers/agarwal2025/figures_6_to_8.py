@@ -41,7 +41,7 @@ class Curves:
         return self.values[name]
 
     def only(self, seeds: Iterable[int]) -> "Curves":
-        """The same for these seeds."""
+        """Curves of these seeds."""
         chosen = [self.seeds.index(s) for s in seeds]
         return Curves(self.steps, tuple(seeds), {k: v[:, chosen] for k, v in self.values.items()})
 
@@ -56,7 +56,7 @@ def joined(first: Curves, second: Curves) -> Curves:
 def gather(
     studies: Mapping[str, Study], stored: Mapping[str, Results], leaving: str, init_scale: float = INIT_SCALE
 ) -> dict[str, Curves]:
-    """Every arm on sequences of a run's own, from chains of this kind, over the seeds of all studies that trained it from initial weights of this size."""
+    """Arms on sequences of a run's own, from chains of this kind, over the seeds of all studies that trained it from initial weights of this size."""
     found: dict[str, Curves] = {}
     for name, results in stored.items():
         source, groups = studies[name].data, studies[name].groups
@@ -105,7 +105,7 @@ def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = Fa
 
 
 def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
-    """How much of what can be learned each has, ``(ln n - loss) / (ln n - floor)``, with each seed's own
+    """Share of what can be learned that each arm has learned, ``(ln n - loss) / (ln n - floor)``, with each seed's own
     Bayes floor; the same of the entropies that Table 1 prints; and the standard deviation of SGD's final loss."""
     top, says = math.log(chain.n), claims.printed("agarwal2025")
     floor = top - bayes_losses(chain, em.seeds)  # (seeds,), nats that can be learned
@@ -136,7 +136,7 @@ ROWS = {
 
 
 def printed_table() -> dict[str, tuple[float, float]]:
-    """What Table 1 prints: mean and standard deviation over seeds of each metric, and of the schedule's steps to SGD's final loss."""
+    """Printed values of Table 1: mean and standard deviation over seeds of each metric, and of the schedule's steps to SGD's final loss."""
     says = claims.printed("agarwal2025")
     return {n: (says[f"table1/{n}"], says.get(f"table1/{n}_sd", 0.0)) for n in (*ROWS, "steps_sgd")}
 

@@ -1,4 +1,4 @@
-"""Every training and sweep of agarwal2025 at each profile; what the paper leaves open is listed here."""
+"""Trainings and sweeps of agarwal2025 at each profile; what the paper leaves open is listed here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ def pairs(name: str, chain: StickyChain, seeds: Sequence[int], steps: int, **mor
 
 
 def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
-    """What the schedule should be compared with at equally many steps. ``alternating`` is section 5.3's manual EM: the value matrix steps with routing frozen, then
+    """Rivals of the schedule at equally many steps. ``alternating`` is section 5.3's manual EM: the value matrix steps with routing frozen, then
     the others step with gradients computed anew."""
     groups = (
         _group("descent", (*UNIFORM, *SINGLE), seeds),
@@ -237,7 +237,7 @@ def architectures(task: Task) -> dict[str, tuple[type[nn.Module], dict[str, Any]
 
 
 def tunnel(name: str, task: Task, longer: Task, seeds: int, steps: int, batch: int, record: tuple[int, ...]) -> Study:
-    """All architectures on one task; runs of one seed see the same sequences in every group."""
+    """Trainings of all architectures on one task; runs of one seed see the same sequences in every group."""
     keyed = {"symbols": task.symbols} if isinstance(task, BijectionElimination) else {}
     observe = OnProbes((("train", task), ("long", longer)), 4 * batch, manifold="train", **keyed)
     runs = tuple(Run(seed, rate=5e-3) for seed in range(seeds))
@@ -270,7 +270,7 @@ def tunnel_studies(profile: str) -> list[Study]:
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
-    """All studies of the paper at a profile, by name, and the sweep of the toy."""
+    """Studies of the paper at a profile, by name, and the sweep of the toy."""
     seeds = 800 if check_profile(profile) == "paper" else 30
     # another machine may bring a run to another end: what one replica in twenty decides otherwise, 64 of them miss one time in 27
     toy = Computation("agarwal2025", "toy", toy_runs.sweep, ("frozen", "trained"), 0, seeds, 1e-6, replicas=64)

@@ -208,7 +208,7 @@ def definition_records(draws: int = 60) -> dict[str, float]:
 
 
 def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
-    """Of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij moves with the ``content`` of x_i and of x_j (the smaller of the
+    """Measurements of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij moves with the ``content`` of x_i and of x_j (the smaller of the
     two), and with that of the ``others`` before j, for the last position i and the position j two before it; and ``row_error`` of every row, ``|sum - 1|``."""
     rows = []
     for d in map(sample_network, range(draws)):

@@ -1,4 +1,4 @@
-"""Every sentence of sections 1 to 5 of agarwal2025 about a direction, tried on random heads and on heads in the middle of training.
+"""Sentences of sections 1 to 5 of agarwal2025 about a direction, each tried on random heads and on heads in the middle of training.
 
 What a sentence says happens is measured on the network itself, by autograd or by a small change of the quantity it speaks of. Sentences that paraphrase
 one formula (scores, values) then hold as surely as the formula does; each share is recorded so that a wrong formula would show.

@@ -64,7 +64,7 @@ def train(seeds: Sequence[int], scale: float, rate: float | Tensor, bias: bool =
 
 
 def ends(run: Ensemble) -> dict[str, np.ndarray]:
-    """What is judged of each run, ``(R,)``: effective positions at its ``end``, 0 where it blew up; the share of the loss that is ``left``, and the largest
+    """Outcome of each run, ``(R,)``: effective positions at its ``end``, 0 where it blew up; the share of the loss that is ``left``, and the largest
     ``rise`` of one step as a share of the first loss, each of the two at most :data:`FAR`."""
     with np.errstate(invalid="ignore", over="ignore"):
         left, rise = run.loss[-1] / run.loss[0], np.diff(run.loss, axis=0).max(0) / run.loss[0]
@@ -77,7 +77,7 @@ def sharp_and_smooth(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.nd
 
 
 def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
-    """Every initial scale and rate from these seeds, with the bias of equation 7 ``frozen`` or ``trained``: :func:`ends` of all runs ``(S, scales, rates)``, and
+    """Runs at all initial scales and rates from these seeds, with the bias of equation 7 ``frozen`` or ``trained``: :func:`ends` of all runs ``(S, scales, rates)``, and
     ``start`` ``(S, scales)``, effective positions before training."""
     rates = torch.tensor(RATES, dtype=torch.float64).repeat_interleave(len(seeds))  # the runs of all rates side by side
     every = []

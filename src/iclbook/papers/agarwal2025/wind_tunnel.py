@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from ...claims import printed
 from ...drawing import style
-from ...models.sequence import shown
+from ...models.sequence import thinned
 from ...numbers import number
 from ...statistics import Estimate, ratio_error
 from ...store import Results
@@ -72,7 +72,7 @@ def error(results: Results, model: str, probes: str = "train") -> np.ndarray:
 
 
 def late_gain(results: Results, model: str) -> float:
-    """How much of its final error a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
+    """Share of its final error that a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
     steps, curve = results[f"{model}/steps"], results[f"{model}/mae_train"].mean((1, 2))
     start = int(np.abs(steps - 0.75 * steps[-1]).argmin())
     return float(curve[start] / curve[-1] - 1)
@@ -89,7 +89,7 @@ def random_cosine(dimension: float) -> float:
 
 
 def key_cosine_records() -> dict[str, object]:
-    """What random vectors have at the widths of the published program, and the dimension at which they have the printed 0.08."""
+    """Cosines of random vectors at the widths of the published program, and the dimension at which they have the printed 0.08."""
     dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
     return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
 
@@ -229,7 +229,7 @@ def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) 
     most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
     for ax, (name, own), title in zip(axes[1:], results.items(), ("HMM", "bijection"), strict=True):
         exact = studies[name].groups[0].observe.held_out()["train"][1]
-        entropy = shown(entropy_bits(exact).flatten()).numpy()
+        entropy = thinned(entropy_bits(exact).flatten()).numpy()
         look = {"cmap": "cividis", "linewidths": 0, "vmin": 0, "vmax": most}
         points = ax.scatter(*own["transformer/pc_output"][-1, 0], c=entropy, s=7, **look)  # (2, n)
         share, r = (own[f"transformer/{kind}_output"][-1, 0] for kind in ("pc1", "r"))

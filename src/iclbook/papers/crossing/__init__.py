@@ -10,7 +10,7 @@ __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
-    """All studies of the crossing at a profile, by name."""
+    """Studies of the crossing at a profile, by name."""
     trained = heads_as_steps.pair_studies(profile) | rates.rate_studies(profile)
     # name -> what computes it, groups, draws at the paper profile, how far two machines may lie apart; in all but the first a model may rest
     rows = {

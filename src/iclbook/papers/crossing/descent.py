@@ -135,7 +135,7 @@ OTHERWISE = {
 
 
 def scores(found: Alignment) -> dict[str, Array]:
-    """What each statistic says for descent, larger for more: the paper's criteria; of one model or of many."""
+    """Score of each statistic for descent, larger for more: the paper's criteria; of one model or of many."""
     return {
         "slope": found.slope,
         "r2": found.r2,
@@ -167,7 +167,7 @@ def sample(stacks: int) -> dict[str, dict[str, Array]]:
 
 
 def placements(values: Array, others: Array) -> Array:
-    """Of each of the values ``(n,)`` the share of others ``(m,)`` that it exceeds; ties count half."""
+    """Share, for each of the values ``(n,)``, of others ``(m,)`` that it exceeds; ties count half."""
     others = np.sort(others)
     return sum(np.searchsorted(others, values, side) for side in ("left", "right")) / (2 * len(others))
 

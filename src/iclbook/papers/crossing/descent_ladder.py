@@ -146,7 +146,7 @@ class Ladder(NamedTuple):
 
 
 def judged(get: Get, stacks: int) -> Ladder:
-    """Every model at the end of training, by judges that know ``stacks`` stacks of either side."""
+    """Verdicts on the models at the end of training, by judges that know ``stacks`` stacks of either side."""
     ladder, alone = mixed(get), [control for _, control in controls(get)]
 
     def layers(m: Model) -> int:

@@ -243,7 +243,7 @@ HEADS = {"h1": "one head", "h2": "two heads", "linear": "linear attention"}
 
 
 def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """What the best step with each kernel leaves unexplained of trained heads, one mark a run; models are named at their best kernel."""
+    """Share that the best step with each kernel leaves unexplained of trained heads, one mark a run; models are named at their best kernel."""
     fig, ax = style.figure(aspect=0.62)
     names = [*KERNELS, "centred"]
     for i, (group, label) in enumerate(HEADS.items()):

@@ -63,7 +63,7 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
 
 def unexplained(answers: Array, step: Step) -> Array:
-    """What the best step leaves of the answers ``(R, PROMPTS)``. It is chosen on the first half of the prompts; each prompt of the second half adds this
+    """Share that the best step leaves of the answers ``(R, PROMPTS)``. It is chosen on the first half of the prompts; each prompt of the second half adds this
     ``(R, PROMPTS / 2)`` to the share of the mean square that is left, which is their mean."""
     half, found = answers.shape[1] // 2, []
     for answer in answers:
@@ -106,7 +106,7 @@ def best(by: dict[str, Array]) -> list[str]:
 
 
 def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
-    """What its kernel (of two heads the best of the paper's) leaves of one head, two heads and linear attention, and what the best other one leaves."""
+    """Share that its kernel (of two heads the best of the paper's) leaves of one head, two heads and linear attention, and what the best other one leaves."""
     values: dict[str, object] = {
         "kernel/two_best": best(found["h2"])[0],
         "kernel/two_centred": found["h2"]["centred"].mean(),
@@ -146,7 +146,7 @@ class OnHeads(Observation):
 
 
 def pair_studies(profile: str) -> dict[str, Study]:
-    """The studies of signed pairs at a profile, by name; batches and steps are those of he2025's census of seeds."""
+    """The studies of signed pairs at a profile, by name; batches and steps are those of he2025's seed sweep."""
     seeds, most = (24, 40_000) if check_profile(profile) == "paper" else (2, 40)
     runs, studies = tuple(Run(seed) for seed in range(seeds)), {}
     for name, task in TASKS.items():
@@ -169,7 +169,7 @@ MODELS["linear"] = "pairs_embedded", "linear"
 
 
 class Pairs(NamedTuple):
-    """Of the trained runs of one model.
+    """Pairs in the trained runs of one model.
 
     Attributes:
         omega, mu: ``(R, H)`` mean diagonal of each head's KQ, and its output of a label.
@@ -204,7 +204,7 @@ class Pairs(NamedTuple):
 
 
 def pairs(results: Mapping[str, Results]) -> dict[str, Pairs]:
-    """All models, from the results of the studies by name."""
+    """Pairs of all models, from the results of the studies by name."""
     return {name: pairs_of(results[study], study, group) for name, (study, group) in MODELS.items()}
 
 

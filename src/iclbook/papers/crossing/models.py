@@ -28,13 +28,13 @@ Array = np.ndarray
 
 
 def _images(batch: Batch, *signs: tuple[Tensor | int, ...]) -> Batch:
-    """Every prompt once for each of these factors on context, query and target."""
+    """Prompts, each once for each of these factors on context, query and target."""
     parts = zip(batch, zip(*signs, strict=True), strict=True)
     return Batch(*(torch.cat([part * sign for sign in each], -1) for part, each in parts))
 
 
 def antithetic(batch: Batch) -> Batch:
-    """Every prompt four times: as it is, query and answer negated, all answers negated, both. Regression's own symmetries, which random prompts have
+    """Prompts, each four times: as it is, query and answer negated, all answers negated, both. Regression's own symmetries, which random prompts have
     on average only: whatever is odd in the query or in the weights of the task then averages to exactly zero.
 
     Args:
@@ -46,7 +46,7 @@ def antithetic(batch: Batch) -> Batch:
 
 
 def mirrored(batch: Batch) -> Batch:
-    """Every prompt of categories twice: as it is, and all covariates negated, a symmetry of their distribution. Means of covariates then tell nothing.
+    """Prompts of categories, each twice: as it is, and all covariates negated, a symmetry of their distribution. Means of covariates then tell nothing.
 
     Args:
         batch: ``context (N, d + 1, B)`` with the category last, ``query (d, B)``, ``target (1, B)``.

@@ -120,7 +120,7 @@ TRIALS: dict[str, Trial] = {
 
 
 def rate_studies(profile: str) -> dict[str, Study]:
-    """All arms of each model at all base rates, base rates slowest; one step a record at first, then more and more. Seeds are those from :data:`FIRST` on; rates
+    """Studies of all arms of each model at all base rates, base rates slowest; one step a record at first, then more and more. Seeds are those from :data:`FIRST` on; rates
     were chosen on seeds 0 and 1, that of the chain after a first run, whose best uniform rate was the highest."""
     paper = check_profile(profile) == "paper"
     n_seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])

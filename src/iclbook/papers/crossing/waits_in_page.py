@@ -49,7 +49,7 @@ def wait(start: Array, left: float = 0.5) -> float:
 
 
 def constant(direction: Array, size: float = 1e-7) -> float:
-    """What the law leaves open for starts along ``direction (p,)``: c in ``T = log(1 / eps) + c`` for two factors and in ``T = c eps^-(p - 2)`` for more."""
+    """Constant that the law leaves open for starts along ``direction (p,)``: c in ``T = log(1 / eps) + c`` for two factors and in ``T = c eps^-(p - 2)`` for more."""
     found = wait(size * np.asarray(direction, dtype=float))
     return found + np.log(size) if len(direction) == 2 else found * size ** (len(direction) - 2)
 

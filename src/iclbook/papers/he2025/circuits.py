@@ -91,7 +91,7 @@ def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Ma
 
 
 class Heads(NamedTuple):
-    """What single-task circuits say of each head.
+    """Parameters of each head, read from single-task circuits.
 
     Attributes:
         steps: ``(T,)`` recorded steps.
@@ -190,7 +190,7 @@ def read_counts(
 
 
 def with_both_signs(results: Results) -> Results:
-    """The same results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
+    """Results without the runs of several heads that end with one sign: what the paper says of pairs is asked of pairs."""
     arrays = dict(results.arrays)
     for name in [key[:-3] for key, kq in arrays.items() if key.endswith("/kq") and kq.shape[2] > 1]:
         group = results.group(name)
@@ -217,7 +217,7 @@ def run_sd(*groups: Array) -> float:
 
 
 def each_run(*groups: Array) -> Estimate:
-    """Every run's value, groups one after the other, with the standard error of a single one."""
+    """Values of all runs, groups one after the other, with the standard error of a single one."""
     return Estimate(np.concatenate(groups, axis=None), run_sd(*groups))
 
 

@@ -1,4 +1,4 @@
-"""How runs end, and when each pattern appears: Figure 2.7, Stages I and II of gradient descent, and where its flow leads (He et al. 2025)."""
+"""Ends of runs, and times at which each pattern appears: Figure 2.7, Stages I and II of gradient descent, and where its flow leads (He et al. 2025)."""
 
 from collections.abc import Mapping
 
@@ -60,10 +60,10 @@ def ending_records(adam: Mapping[int, Heads], descent: ByCount) -> Records:
     return values
 
 
-def dummy_records(four: Heads, census: Heads) -> Records:
+def dummy_records(four: Heads, seed_sweep: Heads) -> Records:
     """Figure 2.7: how often four heads end with a dummy head, and how far its mu decays beside those of the others; that one does occur needs no error."""
     dummies = ~four.active  # (R, 4)
-    share = float(np.concatenate([dummies, ~census.active]).any(-1).mean())
+    share = float(np.concatenate([dummies, ~seed_sweep.active]).any(-1).mean())
     values: Records = {"fig2.7/dummy_share": share}
     left = np.abs(four.settled(four.mu)) / np.abs(four.mu).max(0)  # (R, 4)
     if dummies.any():  # without a dummy head there is nothing to measure, and the claim stays untested
@@ -198,11 +198,11 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
     )
 
 
-# -- gradient flow in the valley ----------------------------------------------------------------------------------------
+# -- gradient flow along the manifold ------------------------------------------------------------------------------------
 
 
 def flow_of_pair(d: int, L: int, noise_var: float) -> dict[str, Array]:
-    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, and from time 1000 on (``late``) the ``closed`` form of the valley."""
+    """Gradient flow of a pair on the approximate loss from gamma = 0.25, mu = 1.6, and from time 1000 on (``late``) the ``closed`` form on the solution manifold."""
     times = np.concatenate([[0.0], np.geomspace(1, 1e7, 60)])
     gamma = np.abs(dynamics.flow([0.25, -0.25], [1.6, -1.6], times, d, L, noise_var).omega).mean(-1).ravel()
     start = np.searchsorted(times, 1e3)
@@ -221,7 +221,7 @@ def flow_records(found: dict[str, Array]) -> Records:
 
 
 def plot_flow(found: dict[str, Array]) -> Figure:
-    """gamma along gradient flow on the approximate loss, with the closed form of the valley."""
+    """gamma along gradient flow on the approximate loss, with the closed form on the solution manifold."""
     fig, ax = style.figure(aspect=0.45)
     ax.loglog(found["times"][1:], found["gamma"][1:], color=style.COLOURS["measured"], label="gradient flow")
     style.theory_line(ax, found["late"], found["closed"], "closed form of the valley")

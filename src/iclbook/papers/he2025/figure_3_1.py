@@ -55,7 +55,7 @@ class Preconditioners(NamedTuple):
 
 
 def preconditioners(results: Results, task: LinearRegression) -> Preconditioners:
-    """Of the softmax heads and of the linear head."""
+    """Preconditioners of the softmax heads and of the linear head."""
     d, steps = task.d, results["h2/steps"]
     mu, rows = results["linear/ov"][..., 0, 0, d, None, None], settled(steps, results["h2/ov"])[:, :, 0]
     return Preconditioners(
@@ -67,19 +67,19 @@ def preconditioners(results: Results, task: LinearRegression) -> Preconditioners
     )
 
 
-def preconditioner_records(results: Results, found: Preconditioners, census: Preconditioners) -> Records:
+def preconditioner_records(results: Results, found: Preconditioners, seed_sweep: Preconditioners) -> Records:
     """Figure 3.1: how many starts of the ``census`` split into a head of each sign, and how many of its linear heads come to the optimum; how that nears
     Sigma^-1 as L grows. Of runs that split: the shape of the blocks, and what steps with and without them as preconditioner leave of the answers."""
     inverse, best = np.linalg.inv(found.task.covariance), found.best()
     by_length = [shape_distance(found.best(n), inverse) for n in (10, 40, 160, 1000)]
     split = found.split
-    there = np.linalg.norm(census.linear - best, axis=(1, 2)) < NEAR * np.linalg.norm(best)
+    there = np.linalg.norm(seed_sweep.linear - best, axis=(1, 2)) < NEAR * np.linalg.norm(best)
     values: Records = {
         "inverse_by_length": by_length,
         "inverse_fall": np.divide(by_length[1:], by_length[:-1]),
         "runs": len(split),
         "both_runs": int(split.sum()),
-        "both_share": Estimate.share(int(census.split.sum()), len(census.split)),
+        "both_share": Estimate.share(int(seed_sweep.split.sum()), len(seed_sweep.split)),
         "linear_share": Estimate.share(int(there.sum()), len(there)),
     }
     if split.any():  # else nothing to measure

@@ -155,7 +155,7 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
     missed = [unlike_pair(yhats[h], pairs[h]) for h in heads if h > 2]
 
     def every(values: list, vary: list, of_prompts: float) -> Estimate:
-        """Every run's value with its error: how runs differ in ``vary``, and how prompts do."""
+        """Values of all runs with their errors: how runs differ in ``vary``, and how prompts do."""
         return Estimate(np.concatenate(values), float(np.hypot(run_sd(*vary), of_prompts)))
 
     first, most = yhats[min(yhats)][0], max(yhats)  # predictions of a run (B,), and the largest number of heads

@@ -1,4 +1,4 @@
-"""What the softmax is for: linear attention against length (Figure 4.1) and other activations (Figures 4.2) of He et al. (2025)."""
+"""Role of the softmax: linear attention against length (Figure 4.1) and other activations (Figures 4.2) of He et al. (2025)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ from .figures_2_4_and_2_5 import Curve, Curves, attended, unexplained, unlike_pa
 from .loss import Array
 from .predictors import Prompts
 from .runs import ACTIVATIONS
-from .trained_circuits import Group, matrices, peak, plot_courses
+from .trained_circuits import Group, matrices, peak, plot_trajectories
 
 # -- linear attention: Figure 4.1 ---------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ def read_activations(results: Results, scale: float) -> dict[str, Heads]:
 
 
 def activation_records(
-    by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int, census: Mapping[str, Heads]
+    by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]], starts: int, seed_sweep: Mapping[str, Heads]
 ) -> Records:
     """Figure 4.2, a value per run (and head): the pattern, and largest over smallest gamma of the activations and softmax. By reading of C: the
     activations' heads, and softmax's. Of so many ``starts``, the share in which 1 + Cx forms a pair, or of those of the ``census`` of a reading."""
@@ -131,7 +131,9 @@ def activation_records(
             own |= {of: h.settled(getattr(h, of)) for of in ("kq_deviation", "ov_deviation")}
             values |= {f"fig4.2/{reading}/{name}/{key}": each_run(value) for key, value in own.items()}
             if name == "affine":
-                many, n = (census[reading], len(census[reading].one_sided)) if reading in census else (h, starts)
+                many, n = (
+                    (seed_sweep[reading], len(seed_sweep[reading].one_sided)) if reading in seed_sweep else (h, starts)
+                )
                 values[f"fig4.2/{reading}/affine/formed"] = Estimate.share(formed(many), n)
         gammas = [h.settled(h.gamma) for h in (*by_name.values(), softmax)]
         values[f"fig4.2/{reading}/gamma_ratio"] = largest_ratio(gammas)
@@ -145,13 +147,13 @@ def formed(h: Heads) -> int:
 
 
 def nearer(by_name: Mapping[str, Heads]) -> Estimate:
-    """Root mean square difference of tanh's course of log gamma to softmax's, over that of the nearer polynomial; jackknife over all runs, unpaired."""
+    """Root mean square difference of tanh's trajectory of log gamma to softmax's, over that of the nearer polynomial; jackknife over all runs, unpaired."""
     gammas = {name: h.gamma[1:].T for name, h in by_name.items()}  # (R, T)
     steps = by_name["softmax"].steps[1:]
 
     def ratio(gammas: Mapping[str, Array]) -> float:
-        courses = {k: np.interp(steps, by_name[k].steps[1:], np.log(of.mean(0))) for k, of in gammas.items()}
-        apart = {k: np.sqrt(np.mean((courses[k] - courses["softmax"]) ** 2)) for k in ACTIVATIONS}
+        trajectories = {k: np.interp(steps, by_name[k].steps[1:], np.log(of.mean(0))) for k, of in gammas.items()}
+        apart = {k: np.sqrt(np.mean((trajectories[k] - trajectories["softmax"]) ** 2)) for k in ACTIVATIONS}
         return float(apart["tanh"] / min(apart["affine"], apart["square"]))
 
     errors = [jackknife(lambda kept, k=k: ratio(gammas | {k: kept}), of) for k, of in gammas.items()]
@@ -218,7 +220,7 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
     """gamma and the sum of positive mu against the step for softmax and other activations: seeds (thin) and their mean."""
     looks = [{"color": hue} for hue in style.PALETTE[: len(groups)]]
-    fig, axes = plot_courses(zip(groups, groups.values(), looks, strict=True), 3.0)
+    fig, axes = plot_trajectories(zip(groups, groups.values(), looks, strict=True), 3.0)
     style.log_ticks(axes[0], "y", (0.05, 0.1, 0.2, 0.5, 1))
     axes[1].legend(fontsize=8, loc="center left")
     return fig

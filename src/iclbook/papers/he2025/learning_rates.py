@@ -1,4 +1,4 @@
-"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data, and the valley of solutions (He et al. 2025, "Solution Manifold")."""
+"""Is the learned gamma a minimum or a noise level? Learning rates, batch sizes, other optimisers and data, and the solution manifold (He et al. 2025, "Solution Manifold")."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -32,7 +32,7 @@ def settled_gammas(settings: Settings) -> dict[int, list[Array]]:
     return {b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in settings.items()}
 
 
-class Valley(NamedTuple):
+class Manifold(NamedTuple):
     """The true loss of a pair (gamma, -gamma) with its best mu, on a grid of gamma, and its minimum."""
 
     gamma: Array
@@ -40,10 +40,10 @@ class Valley(NamedTuple):
     best: Optimum
 
 
-def valley(points: int, d: int, L: int, noise_var: float) -> Valley:
+def solution_manifold(points: int, d: int, L: int, noise_var: float) -> Manifold:
     """Evaluated at ``points`` values of gamma, evenly in the logarithm."""
     grid = np.geomspace(0.02, 0.6, points)
-    return Valley(grid, [pair_exact(g, d, L, noise_var).loss for g in grid], pair_optimum_exact(d, L, noise_var))
+    return Manifold(grid, [pair_exact(g, d, L, noise_var).loss for g in grid], pair_optimum_exact(d, L, noise_var))
 
 
 def _matched_pair(h: Heads) -> Array:
@@ -94,7 +94,7 @@ def read_variations(results: Callable[[str], Results]) -> dict[str, Heads]:
 
 
 def variation_records(found: Mapping[str, Heads]) -> Records:
-    """Of each variation the share of one-sided runs; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
+    """Share of one-sided runs in each variation; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
     both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
         "variations/runs": [len(two) for _, two in both],
@@ -104,9 +104,9 @@ def variation_records(found: Mapping[str, Heads]) -> Records:
     }
 
 
-def plot_noise_level(valley: Valley, approx: Array, settings: Settings) -> Figure:
+def plot_noise_level(manifold: Manifold, approx: Array, settings: Settings) -> Figure:
     """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle, by learning rate and batch size."""
-    grid, true, best = valley.gamma, valley.loss, valley.best
+    grid, true, best = manifold.gamma, manifold.loss, manifold.best
     fig, (left, right) = style.figure(2, height=3.4)
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
     left.plot(grid, approx, color=style.COLOURS["theory"], ls=":", label="approximate loss")
@@ -133,9 +133,9 @@ def plot_noise_level(valley: Valley, approx: Array, settings: Settings) -> Figur
 # -- the manifold -------------------------------------------------------------------------------------------------------
 
 
-def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
+def manifold_records(manifold: Manifold, d: int, L: int, s2: float) -> Records:
     """The curve of solutions against numeric minimisation, and how the approximate loss rises along it."""
-    grid = valley.gamma
+    grid = manifold.gamma
     on_grid = [loss.best_approx_mu([g, -g], d, L, s2)[0] for g in grid]
     return {
         "manifold/mu_error": float(np.abs(loss.manifold_mu(grid, d, L, s2) / on_grid - 1).max()),
@@ -143,13 +143,13 @@ def manifold_records(valley: Valley, d: int, L: int, s2: float) -> Records:
     }
 
 
-def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
-    """Slider: predictions of a pair with its best weight against those of debiased gradient descent, and its point in the valley of the true loss."""
+def show_pair(manifold: Manifold, prompts: Prompts, d: int, L: int, noise_var: float, few: bool) -> None:
+    """Slider: predictions of a pair with its best weight against those of debiased gradient descent, and its point on the solution manifold of the true loss."""
     gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
     eta = loss.eta_star(d, L, noise_var)
     some = [of[:400] for of in prompts[:3]]
     gd, gd_loss = predictors.debiased_gd(eta, *some), float(predictors.debiased_gd_error(eta, d, L, noise_var))
-    least, losses = min(valley.loss), np.array(valley.loss)
+    least, losses = min(manifold.loss), np.array(manifold.loss)
 
     def frame(gamma: float) -> Figure:
         best = pair_exact(gamma, d, L, noise_var)
@@ -159,13 +159,15 @@ def show_pair(valley: Valley, prompts: Prompts, d: int, L: int, noise_var: float
         left.plot(gd, yhat, ".", color=style.COLOURS["measured"], ms=4, alpha=0.6)
         left.set(xlabel="prediction of debiased GD", ylabel="prediction of the pair", xlim=(-3, 3), ylim=(-3, 3))
         left.set_title(f"γ = {gamma:.2f}: rms difference {np.sqrt(np.mean((yhat - gd) ** 2)):.3f}")
-        right.plot(valley.gamma, 1e3 * (losses - least), color=style.COLOURS["measured"], label="pair with its best μ")
+        right.plot(
+            manifold.gamma, 1e3 * (losses - least), color=style.COLOURS["measured"], label="pair with its best μ"
+        )
         limit = {"color": style.COLOURS["debiased"], "ls": "--", "label": "debiased GD, the limit γ → 0"}
         right.axhline(1e3 * (gd_loss - least), **limit)
         right.plot(gamma, 1e3 * (best.loss - least), "o", ms=8, color=style.COLOURS["positive"], label="this pair")
-        # the valley is a thousandth deep, its walls are a hundred times higher
+        # along the manifold the loss changes by a thousandth, across it a hundred times as much
         right.set_yscale("symlog", linthresh=0.1)
-        bounds = {"ylim": (-0.02, 60), "xlim": (0, max(valley.gamma))}
+        bounds = {"ylim": (-0.02, 60), "xlim": (0, max(manifold.gamma))}
         right.set(xlabel="γ", ylabel="true loss above\nits minimum (1/1000)", **bounds)
         right.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 0.12))
         return fig

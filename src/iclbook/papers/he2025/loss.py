@@ -156,7 +156,7 @@ def manifold_flow_gamma(time: ArrayLike, gamma0: float, d: int, L: int, noise_va
     """gamma(t) of gradient flow of the approximate loss along the manifold, for small gamma and t = learning rate * steps.
 
     The loss rises as k gamma^4, k = (1 + s2) d^3 eta*^2 / (6 L), and moving gamma moves mu_gamma = eta*/(2 gamma) much further, so the
-    flow in the valley obeys gamma' = -8 k gamma^7 / eta*^2 and gamma^-6 = gamma0^-6 + 8 (1 + s2) d^3 t / L: a power law
+    flow along the manifold obeys gamma' = -8 k gamma^7 / eta*^2 and gamma^-6 = gamma0^-6 + 8 (1 + s2) d^3 t / L: a power law
     t^(-1/6) without an end.
     """
     rate = 8.0 * coupling(d, L, noise_var) * d**3

@@ -32,7 +32,7 @@ def trained_heads(results: Results, group: str) -> list[Head]:
 
 
 def effective(kq: np.ndarray, ov: np.ndarray) -> list[Head]:
-    """Of circuits ``(H, D, D)`` and ``(H, 1, D)`` what can matter, by head: ``kq`` ``(D, d)``, the columns that meet a query, and ``ov`` ``(D,)``."""
+    """Parts that can matter of circuits ``(H, D, D)`` and ``(H, 1, D)``, by head: ``kq`` ``(D, d)``, the columns that meet a query, and ``ov`` ``(D,)``."""
     return [{"kq": columns[:, :-1], "ov": row} for columns, (row,) in zip(kq, ov, strict=True)]
 
 

@@ -156,7 +156,7 @@ def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> St
 
 
 #: Data and groups' models of :func:`seeds`.
-CENSUS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
+SEED_SWEEPS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
     "seeds": (LinearRegression(), {f"h{h}": {"n_heads": h} for h in PAPER_HEADS[1:]}),
     "seeds_d10": (LinearRegression(d=10), {"h2": {}}),
     "seeds_noisy": (LinearRegression(noise_var=0.5), {"h2": {}}),
@@ -172,11 +172,11 @@ OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
 
 
 def seeds(name: str, steps: int, n_seeds: int) -> Study:
-    """How often a run ends without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`CENSUS`.
+    """Frequency of runs that end without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`SEED_SWEEPS`.
 
-    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the course kept.
+    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the trajectory kept.
     """
-    task, models = CENSUS[name]
+    task, models = SEED_SWEEPS[name]
     groups = []
     for group, settings in models.items():
         optimiser, rate = OPTIMISERS.get(group, (Adam(), 1e-3))
@@ -202,11 +202,11 @@ def decay(steps: int, n_seeds: int) -> Study:
 
 
 def studies(profile: str) -> dict[str, Any]:
-    """All studies of the paper at a profile, by name."""
+    """Studies of the paper at a profile, by name."""
     paper = check_profile(profile) == "paper"
     long, small = (500_000, 4), {"batch_size": 64}
     heads = HEADS if paper else tuple(h for h in HEADS if h < 8)
-    census = {name: (100_000 if name == "seeds_affine" else 40_000, 200) for name in CENSUS}
+    seed_sweep = {name: (100_000 if name == "seeds_affine" else 40_000, 200) for name in SEED_SWEEPS}
     noises = zip(BATCHES, ((100, 2), (60, 1), (30, 1)), strict=True)
     # a study, its steps and seeds at paper and at smoke, and what else is smaller or faster at smoke
     sizes = (
@@ -216,7 +216,7 @@ def studies(profile: str) -> dict[str, Any]:
         (partial(activations, "activations_small"), long, (60, 1), {**small, "rate": 2e-3}),
         (nonisotropic, long, (200, 2), small),
         *((partial(multitask, setting), long, (100, 1), small) for setting in ("text", "code")),
-        *((partial(seeds, name), size, (100, 8), {}) for name, size in census.items()),
+        *((partial(seeds, name), size, (100, 8), {}) for name, size in seed_sweep.items()),
         *((partial(noise, batch), (100_000, 4), size, {}) for batch, size in noises),
         (decay, long, (60, 1), {}),
     )

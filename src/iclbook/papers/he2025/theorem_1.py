@@ -44,7 +44,7 @@ def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[st
 
 
 def approximation_records(found: dict[str, Array], d: int, s2: float) -> Records:
-    """How near the approximate loss is along the first run (the others say how much that varies), and as L grows."""
+    """Error of the approximate loss along the first run (the others show its variation), and as L grows."""
     off = found["approx"] / found["true"] - 1  # (R, T)
     largest = np.abs(off).max(1)
     rank = [float(stats.spearmanr(*both).statistic) for both in zip(found["true"], found["approx"], strict=True)]
@@ -139,7 +139,7 @@ def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS
 
 
 def gap_by_dimension(L: int, s2: float, eta: float, seed: int, draws: int = 2000) -> Gap:
-    """The same at the theorem's largest gamma, ``(sqrt(d) log(L / delta))^-1``, in every dimension; eta is one for all."""
+    """Gap at the theorem's largest gamma, ``(sqrt(d) log(L / delta))^-1``, in every dimension; eta is one for all."""
     found = [gap(d, L, s2, eta, seed, 1.0 / (np.sqrt([d]) * np.log(L / DELTA)), draws) for d in DIMENSIONS]
     return np.hstack([quantiles for quantiles, _ in found]), np.hstack([bound for _, bound in found])
 

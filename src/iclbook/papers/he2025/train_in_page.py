@@ -101,7 +101,7 @@ def film(history: History, scale: float) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=4)
 def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
-    """What the training loss is compared with: one head's best, one debiased gradient step with its best rate, and ridge regression."""
+    """Levels beside the training loss: one head's best, one debiased gradient step with its best rate, and ridge regression."""
     sizes = task.d, task.L, task.noise_var
     return [
         {"name": "one head's best", "loss": true_loss.single_head_exact(*sizes).loss},
@@ -159,8 +159,8 @@ def figure(task: LinearRegression, history: History, settings: Mapping[str, Any]
     scale = score_scale(task, settings)
     fig, axes = style.figure(2, 2, height=5.0)
     prompt, loss, *heads = axes.ravel()
-    courses = {name: heads_at(history, at, scale) for name, at in (("before training", 0), ("answer", -1))}
-    plot_answers(prompt, task, pairs_on_line(task, SHOWN), courses, settings["activation"])
+    trajectories = {name: heads_at(history, at, scale) for name, at in (("before training", 0), ("answer", -1))}
+    plot_answers(prompt, task, pairs_on_line(task, SHOWN), trajectories, settings["activation"])
     prompt.set_ylabel("y")
     prompt.legend(fontsize=7, loc="upper left")
     for level in loss_levels(task):

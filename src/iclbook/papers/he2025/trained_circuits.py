@@ -1,4 +1,4 @@
-"""What trained circuits look like: Figures 1, 2.1-2.3, 2.6 and 2.8, and Key Findings 1, 2 and 4 of He et al. (2025)."""
+"""Trained circuits: Figures 1, 2.1-2.3, 2.6 and 2.8, and Key Findings 1, 2 and 4 of He et al. (2025)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -28,7 +28,7 @@ ByCount = Mapping[int, Heads]
 
 
 def run_records(results: Results, study: Study, text: ByCount, code: ByCount) -> Records:
-    """What the isotropic runs are, and how many of several heads end with heads of both signs, by reading."""
+    """Settings of the isotropic runs, and counts of runs of several heads that end with heads of both signs, by reading."""
     both = [[int((~h.one_sided).sum()) for h in by_h.values()] for by_h in (text, code)]
     return {
         "runs/both_signs": both[0],
@@ -173,24 +173,24 @@ def finding_4(sides: ByCount) -> Records:
     return {"pattern_share": shares} if np.size(shares.value) else {}
 
 
-def common_scale(several: ByCount, census: Heads, *size: float) -> Records:
-    """gamma by head count, its standard deviation over mean in the pairs of the census (Key Finding 4), and the gamma of the paper's limit of mu."""
+def common_scale(several: ByCount, seed_sweep: Heads, *size: float) -> Records:
+    """gamma by head count, its standard deviation over mean in the pairs of the seed sweep (Key Finding 4), and the gamma of the paper's limit of mu."""
     values: Records = {
         "fig2.8/text/gammas": [float(h.settled(h.gamma).mean()) for h in several.values()],
         "scale/printed_gamma": manifold_gamma(paper_limits()[1], *size),
     }
-    gammas = census.gamma[-1][~circuits.one_sided(census.omega[-1], census.mu[-1])]
+    gammas = seed_sweep.gamma[-1][~circuits.one_sided(seed_sweep.omega[-1], seed_sweep.mu[-1])]
     if len(gammas):  # else nothing to measure
         values["kf4/gamma_cv"] = Estimate(float(variation(gammas)), jackknife(variation, gammas))
     return values
 
 
-def one_sided_form(census: Results, ends: ByCount) -> Records:
+def one_sided_form(seed_sweep: Results, ends: ByCount) -> Records:
     """Sizes of the antisymmetric part (``skew``) and of the traceless symmetric part (``symmetric``) of KQ's top block, over that of omega I: medians over the
-    heads of census runs that end with heads of one sign. ``skew_of_pairs``: the antisymmetric part in the other runs."""
+    heads of runs of the seed sweep that end with heads of one sign. ``skew_of_pairs``: the antisymmetric part in the other runs."""
     parts: dict[str, list[float]] = {"skew": [], "symmetric": [], "skew_of_pairs": []}
     for n, h in ends.items():
-        block = census[f"h{n}/kq"][-1, ..., :-1, :-1].astype(float)  # (R, H, d, d)
+        block = seed_sweep[f"h{n}/kq"][-1, ..., :-1, :-1].astype(float)  # (R, H, d, d)
         d, turned = block.shape[-1], block.swapaxes(-1, -2)
         scaled = np.trace(block, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d)  # omega I
         norm = np.linalg.norm(scaled, axis=(-2, -1))
@@ -243,7 +243,7 @@ def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[n
 
 
 def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None = None) -> Figure:
-    """All heads of one run: KQ above, OV below, one colour scale a row."""
+    """Heads of one run: KQ above, OV below, one colour scale a row."""
     kq, ov = matrices(group, record, run)
     titles = [f"head {h + 1}" for h in range(len(kq))]
     return style.heatmap_grid({"KQ": kq, "OV": ov}, titles, columns=columns or len(kq))[0]
@@ -316,12 +316,12 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     return fig
 
 
-def plot_courses(
-    courses: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ"
+def plot_trajectories(
+    trajectories: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ"
 ) -> tuple[Figure, np.ndarray]:
     """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: the mean over seeds, and seeds as thin lines."""
     fig, axes = style.figure(2, height=height)
-    for name, h, look in courses:
+    for name, h, look in trajectories:
         for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
             ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
             ax.plot(h.steps[1:], values[1:].mean(1), label=name, **look)
@@ -334,8 +334,10 @@ def plot_courses(
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
     """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading; mean over seeds, seeds as thin lines."""
     looks = ((text, "", "-"), (code, ", as coded", "--"))
-    courses = [(f"H = {n}{end}", of[n], {"color": style.COLOURS[n], "ls": ls}) for n in text for of, end, ls in looks]
-    fig, axes = plot_courses(courses, 3.3, "γ (weighted mean of |ω|)")
+    trajectories = [
+        (f"H = {n}{end}", of[n], {"color": style.COLOURS[n], "ls": ls}) for n in text for of, end, ls in looks
+    ]
+    fig, axes = plot_trajectories(trajectories, 3.3, "γ (weighted mean of |ω|)")
     axes[0].lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
     legend_below(fig, axes[0])
     return fig

@@ -1,4 +1,4 @@
-"""Every printed percentage, ratio, t and p value (``arithmetic.yaml``) beside what follows from the numbers printed next to it, all of them rounded.
+"""Printed percentages, ratios, t and p values (``arithmetic.yaml``) beside what follows from the numbers printed next to it, all of them rounded.
 
 A number printed as 0.184 stands for some value in [0.1835, 0.1845]. What is computed from such numbers is an interval too, and the printed
 result follows if the two intervals meet. So a number is refused only if no rounding of its neighbours could have led to it.
@@ -107,7 +107,7 @@ class Item:
 
     @property
     def section(self) -> str:
-        """Of the paper, such as ``8.4``."""
+        """Section of the paper, such as ``8.4``."""
         return self.id.partition("/")[0]
 
     @property
@@ -168,12 +168,12 @@ def recompute_all() -> tuple[Recomputed, ...]:
 
 
 def counted() -> list[Recomputed]:
-    """What the paper prints or says, without this book's own tests."""
+    """Statements that the paper prints, without this book's own tests."""
     return [r for r in recompute_all() if not r.item.test]
 
 
 def tables() -> tuple[Table, Table]:
-    """What is printed, what it is recomputed from, the numbers and the intervals that rounding allows: of what does not follow, and of all."""
+    """Tables of printed numbers, their sources and the intervals that rounding allows: of those that do not follow, and of all."""
     rows = [
         {
             "section": r.item.section,
@@ -197,7 +197,7 @@ def tables() -> tuple[Table, Table]:
 
 
 def better_assignments(predicted: Sequence[float], observed: Sequence[float]) -> int:
-    """How many ways to give the observed rates to other predictions fit as well or better, by the mean relative difference, than the printed pairs."""
+    """Number of ways to give the observed rates to other predictions that fit as well or better, by the mean relative difference, than the printed pairs."""
 
     def off(order: Sequence[float]) -> float:
         return sum(abs(p / o - 1) for p, o in zip(predicted, order, strict=True))
@@ -206,7 +206,7 @@ def better_assignments(predicted: Sequence[float], observed: Sequence[float]) ->
 
 
 def records() -> dict[str, object]:
-    """How many printed numbers of each section do not follow, items that the text names, and the questions on rho and on Spearman's p."""
+    """Counts of printed numbers of each section that do not follow, items that the text names, and the questions on rho and on Spearman's p."""
     every = [r.item.section for r in counted()]
     wrong = [r.item.section for r in counted() if not r.follows]
     named = [r for r in recompute_all() if r.item.test or r.item.id == "9.5.1/penalty"]

@@ -1,4 +1,4 @@
-"""What the measures of trained models share: arrays by rate, the best single layer, distance of a printed number from what seeds give, marks of figures.
+"""Common parts of the measures of trained models: arrays by rate, the best single layer, distance of a printed number from what seeds give, marks of figures.
 
 The best single layer of linear attention (sections 9.1 and 9.2) is ``yhat = (1/L) sum_l y_l x_l^T G x_q`` with ``x ~ N(0, diag(lambda))``,
 ``y = w . x``, ``w ~ N(0, I)``, no noise: one step of preconditioned gradient descent, whose best G is diagonal (Ahn et al. 2023).
@@ -77,7 +77,7 @@ def apart(printed: float, values: np.ndarray, of: int = 1, level: float = 0.95) 
 
 
 def strip(ax: Axes, x: float, values: np.ndarray, colour: str, marker: str = "o", label: str | None = None) -> None:
-    """Every seed as a small mark beside ``x``, their mean as a bar across; values ``(seeds,)``."""
+    """Draw the seeds as small marks beside ``x``, their mean as a bar across; values ``(seeds,)``."""
     spread = np.linspace(-0.06, 0.06, len(values)) if len(values) > 1 else np.zeros(1)
     ax.plot(x + spread, values, marker, ms=2.6, mew=0, alpha=0.6, color=colour, label=label)
     ax.plot([x - 0.09, x + 0.09], [values.mean()] * 2, color=colour, lw=2.2, solid_capstyle="butt")

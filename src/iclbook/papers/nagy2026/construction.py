@@ -53,7 +53,7 @@ def descent(w: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, steps: int 
 def layer_answers(
     layer: LinearAttention, w0: np.ndarray, x: np.ndarray, y: np.ndarray, queries: np.ndarray, layers: int = 1
 ) -> np.ndarray:
-    """What so many equal layers answer for ``queries`` ``(m, d)``: ``(m, N)``. From ``W_0 = 0`` the first moves ``y_j`` to the residual, so the next ones
+    """Answers of so many equal layers for ``queries`` ``(m, d)``: ``(m, N)``. From ``W_0 = 0`` the first moves ``y_j`` to the residual, so the next ones
     step on."""
     tokens = np.vstack([np.hstack([x, y]), np.hstack([queries, -queries @ w0.T])])
     for _ in range(layers):
@@ -62,7 +62,7 @@ def layer_answers(
 
 
 def library_answers(layer: LinearAttention, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """What this book's own attention layer with linear activation answers with these weights from ``W_0 = 0``, one response: ``(m, 1)``."""
+    """Answers of this book's own attention layer with linear activation and these weights from ``W_0 = 0``, one response: ``(m, 1)``."""
     model = Attention(x.shape[1], 1, activation="linear").double()
     with torch.no_grad():
         for name in ("query", "key", "value", "output"):
@@ -94,7 +94,7 @@ def gaps(d: int, n: int = 30) -> tuple[float, float, float]:
 
 
 def records() -> dict:
-    """What decides claim linear-attention."""
+    """Records that decide claim linear-attention."""
     names = ("one_layer", "four_layers", "library")
     every = zip(*map(gaps, DIMENSIONS), strict=True)
     return {f"linear-attention/{name}": list(gap) for name, gap in zip(names, every, strict=True)}

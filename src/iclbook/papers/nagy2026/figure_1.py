@@ -66,7 +66,7 @@ def spectrum() -> np.ndarray:
 
 
 def records(eigenvalues: np.ndarray) -> dict:
-    """What decides fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the paper."""
+    """Records that decide fig1 and q-fig1b, at ``eta* = 2 / (lambda_1 + lambda_5)`` and over as many steps as the paper."""
     powers = np.arange(STEPS + 1)
     scalar = max(np.abs(scalar_descent(a) - (1 - a) ** (2 * powers)).max() for a in CURVATURES)
     eta = balanced_step(eigenvalues)

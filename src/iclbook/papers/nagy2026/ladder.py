@@ -87,7 +87,7 @@ def _lines(n: int, shuffled: bool = False) -> prompts.Lines:
 
 
 def models(results: Results) -> list[Model]:
-    """All models of a study."""
+    """Models of a study."""
     found = []
     for name in dict.fromkeys(key.split("/", 1)[0] for key in results.arrays):
         group = results.group(name)
@@ -120,13 +120,13 @@ NULL_DRAWS = 40
 
 
 def trained(profile: str, device: str = "auto") -> Get:
-    """What gives the results of the ladder's studies by name."""
+    """Getter of the results of the ladder's studies by name."""
     return {study.name: results(study.name, profile, device) for study in ladder_studies(profile)}.__getitem__
 
 
 def power_values() -> dict[str, object]:
-    """What the paper's own numbers of models and layers can show, without any model: ladders of seven and nine models, a percentile of 144 heads, and
-    a course that falls in one layer of twelve only."""
+    """Power of the paper's own numbers of models and layers, without any model: ladders of seven and nine models, a percentile of 144 heads, and
+    a sequence that falls in one layer of twelve only."""
     seven, nine, none = probe_statistics.power(7, 0.59), probe_statistics.power(9, 0.59), probe_statistics.power(7, 0.0)
     middle, last = (np.where(np.arange(13) < at, 5.0, 5e-3) for at in (6, 12))
     return {
@@ -148,7 +148,7 @@ def records(get: Get) -> dict[str, object]:
     iii). ``nulls``: what remains of finding 1 under noise with the read-out's own means and deviations, other prompts' answers, a context without a law.
     ``twin``: how much more error models with regression take away than their controls, and what of signs and reduction above noise a control has. ``rates``
     (finding 4): the local slope against the decay by layer, and both against the error that is left. ``emergence`` (finding 2): valley before the peak and
-    crossing out of it; of models without regression, whose peak is noise, the least of the whole course. ``truncation`` (section 8.3): accuracy with and
+    crossing out of it; of models without regression, whose peak is noise, the least over training. ``truncation`` (section 8.3): accuracy with and
     without the directions below the rank, and the same number of random directions.
     """
     every, pairs = mixed(get), controls(get)

@@ -127,7 +127,7 @@ def signs(get: Get) -> Figure:
 
 
 def read_out_frame(m: Model, step: int, layer: int, prompt: int) -> Figure:
-    """One checkpoint read at one layer: estimates against right answers, and along the layers the course of one prompt (thick), of all, and the mean error."""
+    """One checkpoint read at one layer: estimates against right answers, and along the layers the estimate of one prompt (thick), of all, and the mean error."""
     at = int(np.flatnonzero(m.steps == step)[0])
     estimate, target = m.arrays["lines_estimate"][at].astype(float), m.target
     fig, (left, right) = style.figure(2, height=3.1)

@@ -77,7 +77,7 @@ def _of(found: Found, models: Sequence[str], probe: str, name: str) -> list[floa
     return [found[model, "", probe].values[name] for model in models]
 
 
-def _course(found: Found, model: str, name: str = "reduction", steps: Sequence[int] = STEPS) -> list[float]:
+def _reductions(found: Found, model: str, name: str = "reduction", steps: Sequence[int] = STEPS) -> list[float]:
     """A value of section 8.4 at checkpoints of a Pythia model."""
     return [found[model, f"step{step}", "alignment"].values[name] for step in steps]
 
@@ -131,7 +131,7 @@ def _truncation(found: Found) -> dict[str, Any]:
 
 
 def _emergence(found: Found) -> dict[str, Any]:
-    every = [_course(found, model) for model in GROWING]
+    every = [_reductions(found, model) for model in GROWING]
     at = STEPS.index
     return {
         "probes/emergence/plateau": [max(map(abs, one[: at(8) + 1])) for one in every],
@@ -149,27 +149,27 @@ def _sinks(found: Found) -> dict[str, Any]:
 
 def _life(found: Found) -> dict[str, Any]:
     tokens = {r: re.search(r"tokens(\d+)B", r) for model, r, probe in found if (model, probe) == (AGEING, "alignment")}
-    course = sorted((r for r, named in tokens.items() if named), key=lambda r: int(tokens[r][1]))
-    if len(course) < CHECKPOINTS:
+    checkpoints = sorted((r for r, named in tokens.items() if named), key=lambda r: int(tokens[r][1]))
+    if len(checkpoints) < CHECKPOINTS:
         raise KeyError(AGEING)
-    aligned = [found[AGEING, r, "alignment"].values for r in course]
+    aligned = [found[AGEING, r, "alignment"].values for r in checkpoints]
     peak = int(np.argmax([a["reduction"] for a in aligned]))
     changes = [
-        found[AGEING, course[-1], probe].values[name] - found[AGEING, course[peak], probe].values[name]
+        found[AGEING, checkpoints[-1], probe].values[name] - found[AGEING, checkpoints[peak], probe].values[name]
         for probe, name in (("induction", "accuracy10"), ("recall", "accuracy"), ("recall", "logp"))
     ]
-    young = [_course(found, model) for model in YOUNG]
+    young = [_reductions(found, model) for model in YOUNG]
     return {
         "probes/life/decay": 1 - aligned[-1]["reduction"] / aligned[peak]["reduction"],
         "probes/life/signs": 1 - aligned[-1]["signs"] / aligned[peak]["signs"],
         "probes/life/held_out": changes,
-        "probes/life/pythia": [1 - course[-1] / max(course) for course in young],
+        "probes/life/pythia": [1 - falls[-1] / max(falls) for falls in young],
     }
 
 
 def _forecast(found: Found) -> dict[str, Any]:
-    features = [[_course(found, model, name, (4000,))[0] for model in FORECAST] for name in FEATURES]
-    final = [_course(found, model, steps=STEPS[-1:])[0] for model in FORECAST]
+    features = [[_reductions(found, model, name, (4000,))[0] for model in FORECAST] for name in FEATURES]
+    final = [_reductions(found, model, steps=STEPS[-1:])[0] for model in FORECAST]
     held_out = [
         [found[model, f"step{STEPS[-1]}", probe].values[name] for model in FORECAST]
         for probe, name in (("induction", "accuracy10"), ("recall", "logp"))

@@ -132,7 +132,7 @@ PROBES: dict[str, Callable[[Pretrained, Alphabet, Sizes], tuple[Arrays, Values]]
 
 
 def alphabet_of(folder: Path, tokenizer: str | None, digits: str, vocabulary: int) -> Alphabet:
-    """How prompts are written for a model.
+    """Alphabet in which prompts are written for a model.
 
     Args:
         folder: the model's.

@@ -1,4 +1,4 @@
-"""What sections 8 and 9.3 compute of a model's estimates by layer, null models that must be beaten, and what so few models can show (section 8.5.4).
+"""Statistics of sections 8 and 9.3 on a model's estimates by layer, null models that must be beaten, and the power of so few models (section 8.5.4).
 
 Estimates are ``(n, L + 1)`` (:func:`.readout.estimates`), targets ``(n,)``; ``r_l = y* - yhat_l`` and ``dy_l = yhat_{l+1} - yhat_l``.
 """
@@ -111,7 +111,7 @@ def curvature_correlation(estimate: Array, target: Array, x: Array) -> float:
 
 
 def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> Alignment:
-    """The same read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
+    """Read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
     rng = numpy_rng(0)
     targets = np.stack([rng.permutation(target) for _ in range(draws)])
     return alignments(np.broadcast_to(estimate, (draws, *estimate.shape)), targets)
@@ -134,7 +134,7 @@ def exceeds(value: float, null: Array) -> float:
 
 
 class Contraction(NamedTuple):
-    """Of ``log e_l = c + l log rho``, e the mean surprisal by layer: rate by layer, R^2 of the straight line in the logarithm (of a constant 0), and share of
+    """Fit of ``log e_l = c + l log rho``, e the mean surprisal by layer: rate by layer, R^2 of the straight line in the logarithm (of a constant 0), and share of
     layers that lower e."""
 
     rho: float
@@ -192,7 +192,7 @@ def skill(feature: Array, target: Array) -> Array:
 
 
 class Power(NamedTuple):
-    """Of a ladder of n models whose feature and target correlate by ``r``: share of ladders whose Pearson correlation has p below 0.05; the same of the largest
+    """Power of a ladder of n models whose feature and target correlate by ``r``: share of ladders whose Pearson correlation has p below 0.05; the same of the largest
     of :data:`FEATURES` independent features with the same correlation, uncorrected; mean width of Fisher's 95 % interval; median leave-one-out skill."""
 
     significant: float
@@ -202,7 +202,7 @@ class Power(NamedTuple):
 
 
 def power(n: int, r: float) -> Power:
-    """What n models can show, from simulated ladders with normal numbers."""
+    """Power of n models, from simulated ladders with normal numbers."""
     rng = numpy_rng(0)
     target = rng.standard_normal((LADDERS, 1, n))
     feature = r * target + np.sqrt(1 - r * r) * rng.standard_normal((LADDERS, FEATURES, n))

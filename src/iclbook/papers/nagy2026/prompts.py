@@ -22,7 +22,7 @@ FEWEST, MOST = 3, 6
 
 @dataclass(frozen=True)
 class Alphabet:
-    """How prompts are written in a vocabulary.
+    """Spelling of prompts in a vocabulary.
 
     Attributes:
         digits: tokens of the digits 0 to 9.

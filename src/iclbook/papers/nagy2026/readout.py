@@ -1,4 +1,4 @@
-"""What the probes read of a model: arrays for every prompt and layer, without any statistics; and truncations of its embedding (section 8.3)."""
+"""Read-outs of a model by the probes: arrays for every prompt and layer, without any statistics; and truncations of its embedding (section 8.3)."""
 
 from collections.abc import Sequence
 
@@ -112,7 +112,7 @@ def truncations(embed: Tensor, drop: str = "last") -> Tensor:
 
 
 def singular_values(embed: Tensor) -> Tensor:
-    """Of the embedding ``(V, w)`` less its mean over tokens, descending, ``(min(V, w),)``."""
+    """Singular values of the embedding ``(V, w)`` less its mean over tokens, descending, ``(min(V, w),)``."""
     return torch.linalg.svdvals(embed - embed.mean(0))
 
 

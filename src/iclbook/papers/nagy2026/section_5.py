@@ -103,7 +103,7 @@ SEEDS, BETAS, LIMIT_SEEDS = 200, (0.5, 1.0, 2.0), 50
 
 
 def records() -> dict[str, Any]:
-    """What section 5 claims, on random examples.
+    """Records of section 5's claims on random examples.
 
     ``step_gap``: largest difference between the head and ``w + eta (b_p - a_p w)``;
     ``inside``: share of softmax answers within the targets' range, and ``linear_outside``: share of linear answers outside it;

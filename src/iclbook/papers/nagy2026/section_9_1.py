@@ -67,7 +67,7 @@ def mask_runs(study: Study, results: Results, more: Results) -> dict[str, MaskRu
 
 
 def records(runs: dict[str, MaskRuns], study: Study) -> dict:
-    """What decides the claims on section 9.1."""
+    """Records that decide the claims on section 9.1."""
     prompts = study.groups[0].observe.blocks * study.groups[0].observe.size
     spreads = {mask: np.median([run.change(mask).std(ddof=1) for run in runs.values()]) for mask in MASKED}
     shared = np.median([run.prompt_error("spectral") for run in runs.values()])
@@ -185,7 +185,7 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
 
 
 def show_gains(few: bool) -> None:
-    """What heads with one gain each can do, for some numbers of heads and masks."""
+    """Show the reach of heads with one gain each, for some numbers of heads and masks."""
     show(
         gains_frame,
         [

@@ -50,7 +50,7 @@ def rho_by_ends(curve: np.ndarray, start: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Course:
+class Trajectory:
     """One setting along training; readings are ``(T, seeds)``.
 
     Attributes:
@@ -73,8 +73,8 @@ class Course:
         return np.array([self.at(reading, step).mean() for step in STEPS])
 
 
-def courses(study: Study, results: Results) -> dict[str, Course]:
-    """Every setting at every recorded step."""
+def trajectories(study: Study, results: Results) -> dict[str, Trajectory]:
+    """Trajectories of all settings at every recorded step."""
     found = {}
     curves, gains, keys = (by_setting(study, results, name) for name in ("curve_n16", "gain", "key"))
     for (group, setting), curve in curves.items():
@@ -86,11 +86,11 @@ def courses(study: Study, results: Results) -> dict[str, Course]:
             "gain": spectral_alignment(gain, SPECTRUM),
             "key": spectral_alignment(np.sqrt((key**2).sum(-2)), SPECTRUM),  # over heads
         }
-        found[f"{group.split('-')[0]}, {setting}"] = Course(results[f"{group}/steps"], readings, gain[-1])
+        found[f"{group.split('-')[0]}, {setting}"] = Trajectory(results[f"{group}/steps"], readings, gain[-1])
     return found
 
 
-def nearest(settings: dict[str, Course]) -> str:
+def nearest(settings: dict[str, Trajectory]) -> str:
     """The setting whose errors and rho_2 after step 0 are all together nearest to the printed ones, in units of what counts as near."""
 
     def distance(name: str) -> float:
@@ -102,13 +102,13 @@ def nearest(settings: dict[str, Course]) -> str:
     return min(settings, key=distance)
 
 
-def shown(settings: dict[str, Course]) -> dict[str, Course]:
+def with_adam(settings: dict[str, Trajectory]) -> dict[str, Trajectory]:
     """The settings that the figures show, one for each kind of attention: Adam."""
-    return {name: course for name, course in settings.items() if "Adam" in name}
+    return {name: trajectory for name, trajectory in settings.items() if "Adam" in name}
 
 
-def records(settings: dict[str, Course], study: Study) -> dict:
-    """What decides the claims on section 9.2, and its printed numbers."""
+def records(settings: dict[str, Trajectory], study: Study) -> dict:
+    """Records that decide the claims on section 9.2, and its printed numbers."""
     near = nearest(settings)
     found = _best_layer() | {
         "9.2/best_on_probes": on_probes(study.groups[0].observe.probes),
@@ -119,12 +119,12 @@ def records(settings: dict[str, Course], study: Study) -> dict:
     }
     for reading in ("slope", "ends"):
         found[f"9.2/{reading}/rho2_18k"] = float(settings[near].means(reading)[-1])
-        for name, course in shown(settings).items():
-            key, rho = f"9.2/{reading}/{name.split(',')[0]}", course.readings[reading]
-            found[f"{key}/fall"] = Estimate.mean(course.at(reading, 18_000) - rho[0])
-            found[f"{key}/late_fall"] = Estimate.mean(rho[-1] - course.at(reading, 10_000))
+        for name, trajectory in with_adam(settings).items():
+            key, rho = f"9.2/{reading}/{name.split(',')[0]}", trajectory.readings[reading]
+            found[f"{key}/fall"] = Estimate.mean(trajectory.at(reading, 18_000) - rho[0])
+            found[f"{key}/late_fall"] = Estimate.mean(rho[-1] - trajectory.at(reading, 10_000))
     for reading in ("gain", "key"):
-        start, *_, end = np.transpose([course.means(reading) for course in settings.values()])
+        start, *_, end = np.transpose([trajectory.means(reading) for trajectory in settings.values()])
         found[f"9.2/{reading}/rising"] = int((end > start).sum())
     return found
 
@@ -148,7 +148,7 @@ def _best_layer() -> dict[str, float]:
     }
 
 
-def table(settings: dict[str, Course]) -> Table:
+def table(settings: dict[str, Trajectory]) -> Table:
     """Errors and rho_2 along training, rho_2 by ends, and both alignments at 0 and at 18,000 steps, by setting."""
 
     def ends(values: Sequence[float]) -> str:
@@ -163,8 +163,8 @@ def table(settings: dict[str, Course]) -> Table:
         }
 
     rows = [row("the paper (one seed)", PRINTED)]
-    for name, course in settings.items():
-        means = {reading: course.means(reading) for reading in course.readings}
+    for name, trajectory in settings.items():
+        means = {reading: trajectory.means(reading) for reading in trajectory.readings}
         rows.append(row(name, means) | {"ends": f"{means['ends'][-1]:.3f}", "key": ends(means["key"])})
     columns = {
         "setting": "setting",
@@ -177,13 +177,13 @@ def table(settings: dict[str, Course]) -> Table:
     return Table(rows, columns, "Section 9.2 by setting: means", folded=True)
 
 
-def figure(settings: dict[str, Course]) -> Figure:
+def figure(settings: dict[str, Trajectory]) -> Figure:
     """Section 9.2: error, rho_2 and alignment against the step, means over seeds by kind of attention, of the alignment nine seeds of ten too; crosses: printed."""
     fig, axes = style.figure(3, height=3.1)
     titles = ("error, 16 examples", r"$\rho_2$ (fall per example)", "spectral alignment (gain)")
     for ax, (reading, printed), title in zip(axes, PRINTED.items(), titles, strict=True):
-        for colour, (name, course) in zip(style.PALETTE, shown(settings).items(), strict=False):
-            steps, values = course.steps / 1000, course.readings[reading]
+        for colour, (name, trajectory) in zip(style.PALETTE, with_adam(settings).items(), strict=False):
+            steps, values = trajectory.steps / 1000, trajectory.readings[reading]
             if reading == "gain":
                 ax.fill_between(steps, *np.quantile(values, (0.05, 0.95), 1), color=colour, alpha=0.2, lw=0)
             ax.plot(steps, values.mean(1), color=colour, lw=1.8, label=name)
@@ -198,15 +198,15 @@ def figure(settings: dict[str, Course]) -> Figure:
     return fig
 
 
-def gains_figure(settings: dict[str, Course]) -> Figure:
+def gains_figure(settings: dict[str, Trajectory]) -> Figure:
     """Trained gain of each covariate, every seed, beside the best one-layer gain and the inverse spectrum."""
     fig, ax = style.figure(height=3.2)
-    lam, best, every = np.array(SPECTRUM), best_gain(SPECTRUM, LENGTH), shown(settings)
+    lam, best, every = np.array(SPECTRUM), best_gain(SPECTRUM, LENGTH), with_adam(settings)
     x = np.arange(len(lam))
-    for i, (name, course) in enumerate(every.items()):
+    for i, (name, trajectory) in enumerate(every.items()):
         for j in x:
             place = j + (i - (len(every) - 1) / 2) * 0.72 / len(every)
-            strip(ax, place, course.gains[:, j], style.PALETTE[i], "osD^vP"[i], name if j == 0 else None)
+            strip(ax, place, trajectory.gains[:, j], style.PALETTE[i], "osD^vP"[i], name if j == 0 else None)
     ax.hlines(best, x - 0.4, x + 0.4, lw=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
     inverse, top = 1 / lam * best[0] * lam[0], 1.02
     inside = inverse <= top

@@ -67,7 +67,7 @@ def guided_readings(studies: dict[str, Study], results: dict[str, Results]) -> d
 
 
 def records(reading: str, g: Guided) -> dict:
-    """What decides the claims on section 9.5 under one reading."""
+    """Records that decide the claims on section 9.5 under one reading."""
     # by context length; seeds are paired over models and over contexts
     pairs = list(zip(g.errors["guided"], g.errors["baseline"], strict=True))
     improvement = np.array([1 - guided.mean() / base.mean() for guided, base in pairs])

@@ -44,7 +44,7 @@ def errors_after(share: float, results: dict[int, Results]) -> Errors:
 
 
 def records(reading: str, errors: Errors) -> dict:
-    """What decides the claims on section 9.5.1 under one reading of the training's length.
+    """Records that decide the claims on section 9.5.1 under one reading of the training's length.
 
     Seed k of every variant sees the same prompts, so every difference is one of pairs. Gains are over half of what a variant gains over another by the
     printed means: what would be a difference.
@@ -114,7 +114,7 @@ class Pair:
 
 
 def depth_grid(studies: dict[int, Study], results: dict[int, Results]) -> dict[tuple[int, str], Pair]:
-    """All pairs of baseline and depth by dimension and setting; studies and results by dimension."""
+    """Pairs of baseline and depth by dimension and setting; studies and results by dimension."""
     found = {}
     for d, study in studies.items():
         errors = by_setting(study, results[d], "error_n12")
@@ -126,7 +126,7 @@ def depth_grid(studies: dict[int, Study], results: dict[int, Results]) -> dict[t
 
 
 def depth_records(grid: dict[tuple[int, str], Pair]) -> dict:
-    """What decides q-depth; the counts alone where no setting learns."""
+    """Records that decide q-depth; the counts alone where no setting learns."""
     learning = [pair for pair in grid.values() if pair.learns]
     counts = {"q-depth/settings": len(grid), "q-depth/learning": len(learning)}
     if not learning:  # too few steps, as at the smoke profile: there is nothing to compare

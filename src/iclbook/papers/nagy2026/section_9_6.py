@@ -70,7 +70,7 @@ def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Re
 
 
 def records(runs: dict[str, Diversity]) -> dict:
-    """What decides rounds 1 and 2 of claim 9.6."""
+    """Records that decide rounds 1 and 2 of claim 9.6."""
     same = runs["small_strong"].base  # the very runs of small_medium's baseline too
     gap = abs(PRINTED_BASE["small_strong"] - PRINTED_BASE["small_medium"]) / PRINTED_BASE["small_strong"]
     wide = {reading: runs[stands].base_z(PRINTED_BASE["wide_spectrum"]) for reading, stands in WIDE_READINGS.items()}
@@ -123,7 +123,7 @@ def balanced_runs(study: Study, results: Results) -> dict[str, dict[str, np.ndar
 
 
 def balanced_records(runs: dict[str, dict[str, np.ndarray]]) -> dict:
-    """What decides round 3 of claim 9.6."""
+    """Records that decide round 3 of claim 9.6."""
     base, diverse, oracle = (runs[name]["all"] for name in ROUND_3)
     does = {"lowers" if change < 0 else "raises" for change in (oracle / base - 1).mean(1)}
     return {

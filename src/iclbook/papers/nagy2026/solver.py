@@ -108,7 +108,7 @@ class Statement:
         return partial(formula, logic=logic, values=values)
 
     def without(self, hypothesis: str) -> "Statement":
-        """The same without a hypothesis."""
+        """This statement without a hypothesis."""
         return dataclasses.replace(self, given=tuple(h for h in self.given if h != hypothesis))
 
     def formal(self) -> str:
@@ -117,9 +117,9 @@ class Statement:
             given = f"${self.assumes}$ ⟹ " if self.assumes else ""
             return f"{given}${self.says}$ (by induction over d: first case and step)"
         there = f"there are {', '.join(self.some)} with " if self.some else ""
-        given = "; ".join(map(shown, self.given))
-        line = (f"{given} ⟹ " if given else "") + there + shown(self.then)
-        where = "; ".join(shown(f"{name} = {meaning}") for name, meaning in self.where.items())
+        given = "; ".join(map(display_form, self.given))
+        line = (f"{given} ⟹ " if given else "") + there + display_form(self.then)
+        where = "; ".join(display_form(f"{name} = {meaning}") for name, meaning in self.where.items())
         return f"{line}, where {where}" if where else line
 
 
@@ -141,7 +141,7 @@ _TEX = {
 }
 
 
-def shown(written: str) -> str:
+def display_form(written: str) -> str:
     """A formula for a table, as TeX."""
     for sign, tex in _TEX.items():
         written = re.sub(sign, tex, written)
@@ -182,7 +182,7 @@ def uses(s: Statement, name: str) -> bool:
 
 
 class Result(NamedTuple):
-    """What came out for one statement.
+    """Result for one statement.
 
     Attributes:
         word: proved, needs hypothesis, refuted, vacuous or undecided.

@@ -159,7 +159,7 @@ _study = partial(Study, "nagy2026", compile_from=1000)  # steps from which compi
 
 
 def _runs(seeds: int, rates: Sequence[float], first: int = 0) -> tuple[Run, ...]:
-    """Every seed from ``first`` on at every rate, the rates slowest. Runs of one seed see the same data at every rate and in every group."""
+    """Runs of all seeds from ``first`` on at all rates, the rates slowest. Runs of one seed see the same data at every rate and in every group."""
     return tuple(Run(seed, rate=rate) for rate in rates for seed in range(first, first + seeds))
 
 
@@ -172,7 +172,7 @@ def _group(
 def _settings(
     seeds: int, adam: Sequence[float], sgd: Sequence[float]
 ) -> Iterator[tuple[str, dict[str, str], tuple[Run, ...], Optimiser]]:
-    """What sections 9.1 and 9.2 leave open: name, attention, runs at every rate, optimiser."""
+    """Settings that sections 9.1 and 9.2 leave open: name, attention, runs at every rate, optimiser."""
     for activation in ("softmax", "linear"):
         yield f"{activation}-adam", {"activation": activation}, _runs(seeds, adam), Adam()
         yield f"{activation}-sgd", {"activation": activation}, _runs(seeds, sgd), Sgd()
@@ -287,13 +287,13 @@ def ablation(
     return _study(f"ablation_d{d}", task, groups, steps, 32, record)
 
 
-#: Recorded steps of the ablation: depth starts slower, so the whole course is kept.
+#: Recorded steps of the ablation: depth starts slower, so all of training is recorded.
 ABLATION_STEPS = (24, 100, 200, 300, 400, 500, 600, 800, 1000, 1250, 1500, 1750, 2000)
 GUIDED_STEPS = (24, 250, 500, 1000, 1500, 2000, 3000, 4000)
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the paper at a profile, by name."""
+    """Studies of the paper at a profile, by name."""
     if check_profile(profile) == "paper":
         every = [
             *masks(3000, 20, (3e-4, 1e-3, 3e-3), (3e-4, 1e-3), 32, 4096, (20, 80)),

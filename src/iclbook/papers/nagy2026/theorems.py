@@ -8,7 +8,7 @@ from ...claims import load_ledger
 from ...claims.yaml_lines import read_yaml
 from ...drawing.figure_data import Table
 from . import solver
-from .solver import NEEDS, PROVED, READING, STATEMENT, Result, Statement, shown
+from .solver import NEEDS, PROVED, READING, STATEMENT, Result, Statement, display_form
 
 STATEMENTS = tuple(
     Statement(id=name, **fields) for name, fields in read_yaml(Path(__file__).with_name("theorems.yaml")).items()
@@ -19,7 +19,7 @@ KINDS = {solver.SENTENCE: "printed", solver.ELSEWHERE: "printed", READING: "stri
 
 @lru_cache(maxsize=1)
 def check_all() -> tuple[Result, ...]:
-    """Every statement of the chapter, in the paper's order; a few seconds."""
+    """Check all statements of the chapter, in the paper's order; a few seconds."""
     return tuple(map(solver.check, STATEMENTS))
 
 
@@ -29,7 +29,7 @@ def thirty() -> list[Result]:
 
 
 def failing() -> list[Result]:
-    """What the paper says around its theorems, or a stricter reading of it, that is not proved as printed."""
+    """Sentences around the theorems, or stricter readings of them, that are not proved as printed."""
     return [r for r in check_all() if r.statement.role in KINDS and r.word != PROVED]
 
 
@@ -61,11 +61,13 @@ def rows(results: Sequence[Result]) -> list[dict[str, str]]:
             "words": r.statement.words,
             "formal": r.statement.formal(),
             "result": r.word,
-            "counterexample": ", ".join(shown(f"{name} = {x}") for name, x in r.statement.counterexample.items()),
-            "added hypothesis": shown(r.statement.hypothesis) + (" (weakest)" if r.weakest else "")
+            "counterexample": ", ".join(
+                display_form(f"{name} = {x}") for name, x in r.statement.counterexample.items()
+            ),
+            "added hypothesis": display_form(r.statement.hypothesis) + (" (weakest)" if r.weakest else "")
             if r.word == NEEDS
             else "",
-            "not needed": "; ".join(map(shown, r.unneeded)),
+            "not needed": "; ".join(map(display_form, r.unneeded)),
         }
         for r in results
     ]

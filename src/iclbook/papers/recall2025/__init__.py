@@ -9,7 +9,7 @@ __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:
-    """All studies at a profile, by name."""
+    """Studies at a profile, by name."""
     computed = (stages.PLATEAUS, stages.census_computation(profile), simplifications.LIFTED)
     return end_to_end.studies(profile) | {each.name: each for each in computed}
 

@@ -142,7 +142,7 @@ def attention_by_offset(w: Array) -> Array:
 
 
 def offsets_found(w: Array) -> Array:
-    """How many offsets are singled out by some head, ``(S, K, width) -> (S,)``."""
+    """Number of offsets that are singled out by some head, ``(S, K, width) -> (S,)``."""
     return (attention_by_offset(w) >= SINGLED).any(-2).sum(-1)
 
 
@@ -168,7 +168,7 @@ def free_values(runs: Mapping[str, Arrays]) -> Values:
     at_start = []
     for name, run in runs.items():
         task = task_of(run)
-        calm = np.array([rests(run["steps"], course, task) for course in run["normalised"].T])  # (S, order - 2)
+        calm = np.array([rests(run["steps"], loss, task) for loss in run["normalised"].T])  # (S, order - 2)
         if name == "window":
             values["free/rests_each"] = calm.mean(0)
         before, after = offsets_found(run[f"{KEPT}w"]) >= task.order - 1  # (S,) each

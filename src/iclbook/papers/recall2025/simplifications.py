@@ -107,12 +107,12 @@ def variant(name: str, betas: tuple[float, ...] = SMALL, gamma: float = 0.0, ord
 
 
 def lifted() -> dict[str, Run]:
-    """All eight variants at the reading that the chapter draws."""
+    """The eight variants at the reading that the chapter draws."""
     return {name: variant(name) for name in VARIANTS}
 
 
 def jumping(reading: str, variants: Sequence[int]) -> dict[str, Array]:
-    """Of these variants, by number, ``jumps (M, 2)`` and ``active (M, 3)`` as :func:`variant` finds them; not a number for never."""
+    """Outcome of these variants, by number: ``jumps (M, 2)`` and ``active (M, 3)`` as :func:`variant` finds them; not a number for never."""
     runs = [variant(list(VARIANTS)[number], *READINGS[reading]) for number in variants]
     every = {kind: np.array([run[kind] for run in runs]) for kind in ("jumps", "active")}
     return {kind: np.where(np.isfinite(times), times, np.nan) for kind, times in every.items()}
@@ -129,7 +129,7 @@ def kept_lifted(results: Mapping[str, Array], reading: str) -> dict[str, Run]:
 
 
 def kept_apart(found: Mapping[str, Run], suffix: str = "") -> Values:
-    """How many variants keep their [jumps, activations] apart: with one simplification lifted (of 3), and with more (of 4)."""
+    """Number of variants that keep their [jumps, activations] apart: with one simplification lifted (of 3), and with more (of 4)."""
     groups = {"single": SINGLE, "joint": [name for name in found if name not in ("none", *SINGLE)]}
     return {
         f"full/{group}{suffix}": [
@@ -223,7 +223,7 @@ def falling_and_rising() -> dict[str, tuple[Population, Flow]]:
 
 
 def a2_values() -> Values:
-    """Of six orders of beta, in how many the jumps stay apart and the heads follow beta, with A2 kept and lifted; and the falling and rising order alone."""
+    """Counts of six orders of beta in which the jumps stay apart and the heads follow beta, with A2 kept and lifted; and the falling and rising order alone."""
     task = AssociativeRecall(ORDER, R)
     (kept_active, kept_jumps), (active, jumps) = (race(kind(task, HEADS, ORDER)) for kind in (Population, OwnQueries))
     ratios, follows = apart(jumps), ordered(active)

@@ -129,7 +129,7 @@ def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.
     return fig
 
 
-def census(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], ratios: Sequence[float]) -> Figure:
+def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], ratios: Sequence[float]) -> Figure:
     """Left: share of pairs of heads in the order of beta; right: share of runs with all heads active; one curve for each ratio of the scales of w and beta."""
     fig, axes = style.figure(2, aspect=0.75, sharey=True)
     for ax, name in zip(axes, ("pairs", "finished"), strict=True):
@@ -184,8 +184,8 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
         plateau_lines(top, pop.task, pop.n_heads)
         top.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"])
         top.set(title=rf"$\beta$ {name}", ylim=(0, None))
-        for h, course in enumerate(pop.advantage(flow.states).T):
-            bottom.plot(flow.times, course, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
+        for h, advantage in enumerate(pop.advantage(flow.states).T):
+            bottom.plot(flow.times, advantage, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
         bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
         bottom.set(xlabel="time t of the flow", yscale="symlog", ylim=(-0.5, None))
     axes[0][0].set_ylabel("dot-product loss")

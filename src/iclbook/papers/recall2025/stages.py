@@ -145,7 +145,7 @@ def plateau_values(scans: Mapping[str, Array]) -> Values:
 
 
 def orders_follow(pop: Population, scale: float = 0.02) -> int:
-    """Of the six orders of three initial beta, in how many the heads become active in that order."""
+    """Count of the six orders of three initial beta in which the heads become active in that order."""
     betas = scale / 2.0**RANKS
     return int(ordered(activations(pop, small(pop, betas), patience(pop, betas), 1e-6, 1e-12)).sum())
 
@@ -215,14 +215,14 @@ def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
 
 
 def census_computation(profile: str) -> Computation:
-    """All cells of a profile's grid. Rounding moves a time by no more than a billionth, and by a millionth between two machines."""
+    """Computation of a profile's grid, all cells. Rounding moves a time by no more than a billionth, and by a millionth between two machines."""
     group, grid = check_profile(profile), GRIDS[profile]
     count = len(grid.ratios) * len(grid.beta_scales)
     return Computation("recall2025", "census", activated, (group,), 0, count, 1e-6, (group,))
 
 
 def shares(grid: Grid, times: Array) -> dict[str, Array]:
-    """How well activation follows the initial beta, from the ``times (cells, runs, K)`` of a whole grid.
+    """Agreement of activation with the initial beta, from the ``times (cells, runs, K)`` of a whole grid.
 
     Returns:
         each (ratios, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is first, among pairs of which one is active before the

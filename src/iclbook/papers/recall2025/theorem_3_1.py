@@ -133,10 +133,10 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
         times = 2 / math.pi * angle * theory.jump_limit(order, R) / eps
         states = gradient_flow(pop.gradient, start(pop, eps), times[-1], times).states
         alpha = alpha_beta(pop, states)[0]
-        course = np.expm1(alpha) * root / eps
-        off, line = (np.abs(course / closed - 1)[:41].max() for closed in (np.tan(angle), angle))
+        growth = np.expm1(alpha) * root / eps
+        off, line = (np.abs(growth / closed - 1)[:41].max() for closed in (np.tan(angle), angle))
         speed = -alpha_beta(pop, pop.gradient(states))[0] * np.exp(alpha)
-        grown = np.polyfit(np.log(course[40:]), np.log(speed[40:]), 1)[0]
+        grown = np.polyfit(np.log(growth[40:]), np.log(speed[40:]), 1)[0]
         found.append(((beta[i] ** 2 - eps**2) / s[i] ** 2, predicted, grown, off, line))
     names = ("coefficient", "predicted", "growth", "tangent", "line")
     values = {f"local/{name}": list(each) for name, each in zip(names, zip(*found, strict=True), strict=True)}

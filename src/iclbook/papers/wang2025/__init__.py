@@ -11,7 +11,7 @@ __all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study]:
-    """All studies of the paper at a profile, by name: synthetic data, images.
+    """Studies of the paper at a profile, by name: synthetic data, images.
 
     Those of the small profile are trained in double precision. Trained TF starts from entries of 0.002, where gradients are products of three of them: about as
     large as single precision's rounding errors and as the constant by which Adam guards its division. After a few dozen such steps no two processors agree on

@@ -38,7 +38,7 @@ AUTHORS_KEYS = threefry.split(threefry.key_of(5), 4)  # (4, 2)
 
 
 def numbers(task: Any, block: int, seed: int) -> tuple[Tensor, ...]:
-    """What the contexts of a block are made of, as :func:`iclbook.random.drawn` gives it."""
+    """Random numbers of a block's contexts, as :func:`iclbook.random.drawn` gives them."""
     return random.drawn(task, seed, CONTEXTS, (BLOCK,), block)
 
 

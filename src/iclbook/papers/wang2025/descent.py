@@ -25,7 +25,7 @@ def squared_loss(w: Tensor, f: Tensor, y: Tensor) -> Tensor:
 
 
 def interaction(f: Callable[[Tensor], Tensor], y: Tensor, places: Sequence[int], n_classes: int) -> float:
-    """How far the effect of two changed labels on ``f(y)`` is from the sum of their effects, relative to the first of them."""
+    """Distance of the effect of two changed labels on ``f(y)`` from the sum of their effects, relative to the first of them."""
 
     def changed(*at: int) -> Tensor:
         labels = y.clone()
@@ -71,7 +71,7 @@ def functional_descent(
     expect: Callable[[Tensor, Tensor], Tensor] = expectation,
     mean: bool = True,
 ) -> list[Tensor]:
-    """The same without parameters: equation 3 with kernels ``kappa_m (..., N, N + 1)``, ``kappa(x_i, x_j)``, of one query or more, and labels ``(..., N)``;
+    """Functional gradient descent without parameters: equation 3 with kernels ``kappa_m (..., N, N + 1)``, ``kappa(x_i, x_j)``, of one query or more, and labels ``(..., N)``;
     functions ``(..., N + 1, d')`` after each step. For real y (appendix G) pass ``y (..., N, d')`` and ``expect=lambda w, f: f``.
 
     Args:

@@ -32,7 +32,7 @@ def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
 
 
 def quality(weights: Tensor) -> tuple[float, float]:
-    """How well attention weights ``(..., N, N)`` erase: the share of positions at which the largest weight is the position's own, and the mean over positions
+    """Quality of erasure by attention weights ``(..., N, N)``: the share of positions at which the largest weight is the position's own, and the mean over positions
     of ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions."""
     n = weights.shape[-1]
     off = (weights - torch.eye(n, dtype=weights.dtype)).abs().sum(-1) / 2  # (..., N)

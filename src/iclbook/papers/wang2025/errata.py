@@ -173,7 +173,7 @@ def kernel_expectation(blocks: int = 3) -> dict[str, Any]:
 
 
 def records() -> dict[str, Any]:
-    """Every slip, and what the published code does beyond the text."""
+    """Records of every slip, and of what the published code does beyond the text."""
     return (
         categories_from_zero()
         | indices_of_the_update()

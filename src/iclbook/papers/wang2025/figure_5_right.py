@@ -104,13 +104,13 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
 
 
 def pairs(results: Mapping[str, Results], what: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each seed ``(E,)`` with features that never saw the test classes, and with features that learned to name them."""
+    """Accuracies of each seed ``(E,)`` with features that never saw the test classes, and with features that learned to name them."""
     both = zip(of(results, "short"), of(results, "seen"), strict=True)
     return [(per_episode([unseen], what), per_episode([seen], what)) for unseen, seen in both]
 
 
 def seen_records(results: Mapping[str, Results]) -> dict:
-    """What features gain that learned to name the test classes too; one number for each pair of networks of one seed."""
+    """Gain of features that learned to name the test classes too; one number for each pair of networks of one seed."""
     return {
         f"images/seen/{name}": Estimate.mean(np.stack([seen - unseen for unseen, seen in pairs(results, what)]))
         for name, what in (("probe", "probe/tuned_hits"), ("blocks3", "blocks3/hits"))

@@ -43,7 +43,7 @@ def story(seed: int = 1) -> Tensor:
 
 
 def function(model: Any, tokens: Tensor) -> Tensor:
-    """What attention of one block adds at the last position ``(d',)``, before anything nonlinear: of a GD model, f."""
+    """Output of one block's attention at the last position ``(d',)``, before anything nonlinear: of a GD model, f."""
     if isinstance(model, TransformerLanguage):
         h = normed(model.embed[tokens] + model.positions[: len(tokens), None], model.gain_embed)
         return model._attended(normed(h, model.gain_attention[0]), 0)[-1, 0]

@@ -20,7 +20,7 @@ from .studies import SIZES, STARTS
 
 
 class Learned(NamedTuple):
-    """What Trained TF learned, run by run, and the products that figures 10 and 11 show; D = d + 2 d'."""
+    """Matrices that Trained TF learned, run by run, and the products that figures 10 and 11 show; D = d + 2 d'."""
 
     matrices: dict[str, np.ndarray]  # W_Q, W_K, W_V, P (R, D, D), embed (R, d', C)
     A: np.ndarray  # the first columns of W_K, (R, D, d)
@@ -41,7 +41,7 @@ def products(m: dict[str, np.ndarray]) -> Learned:
 
 
 def norm(matrices: np.ndarray) -> np.ndarray:
-    """Of each matrix ``(R, n, k)``, Frobenius' ``(R,)``."""
+    """Frobenius norm ``(R,)`` of each matrix ``(R, n, k)``."""
     return np.linalg.norm(matrices, axis=(1, 2))
 
 
@@ -72,7 +72,7 @@ def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
 
 
 def distances(one: Learned) -> dict[str, np.ndarray]:
-    """How far the products are from what gradient descent would have, run by run: Q and E D from multiples of I, A from B, E from ``D^T``, and ``A^T A`` and
+    """Distances of the products from those of gradient descent, run by run: Q and E D from multiples of I, A from B, E from ``D^T``, and ``A^T A`` and
     ``D^T D`` from multiples of I, as for orthogonal columns of one length. ``gauge_...``, ``D_columns``: in the coordinates of :func:`good_gauge`; the former
     are 1 where there are none."""
     gauge, definite = good_gauge(one)
@@ -90,7 +90,7 @@ def distances(one: Learned) -> dict[str, np.ndarray]:
 
 
 def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
-    """What the parts that should vanish do, run by run, as root mean squares over test contexts: attention logits from w over those from x (each less its mean
+    """Effects of the parts that should vanish, run by run, as root mean squares over test contexts: attention logits from w over those from x (each less its mean
     over the examples, which softmax ignores), and output logits from x over those from w (each less its mean over the categories)."""
     found = []
 
@@ -128,7 +128,7 @@ def every_kernel(get: Get) -> dict[str, Any]:
 
 
 def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]:
-    """What decides figures 10 and 11 (from the published start) and the questions of gauge, one number for each draw; and the trainings by start."""
+    """Records that decide figures 10 and 11 (from the published start) and the questions of gauge, one number for each draw; and the trainings by start."""
     task = Quadrants(N=SIZES[profile].quad_N, embed_seed=FIRST)
     found = {}
     for start, _, _ in STARTS:

@@ -58,7 +58,7 @@ def near(get: Get) -> np.ndarray:
 
 
 def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
-    """What decides figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
+    """Records that decide figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
     beside GD with linear attention. Trained TF with linear attention ends in two ways: the share of starts near GD, and how far the NLLs of those starts and
     of the others are from GD's."""
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)

@@ -1,4 +1,4 @@
-"""How many parameters the language models of section 6.3 have, and what the printed 8K and 6M count."""
+"""Parameter counts of the language models of section 6.3, and the parts that the printed 8K and 6M count."""
 
 from typing import Any
 

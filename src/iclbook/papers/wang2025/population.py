@@ -82,7 +82,7 @@ def exact_loss(x: Tensor, w: Tensor, sharpness: float = 0.3, gain: float = 1.0) 
 
 
 def exact_flow(x: Tensor, w: Tensor, b: Tensor, t: Tensor) -> tuple[float, float]:
-    """What of the exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I`` is no multiple of I, relative to its norm, on the law of :func:`exact_loss`.
+    """Part of the exact gradient in B at ``B_l = b_l I``, ``T_l = t_l I`` that is no multiple of I, relative to its norm, on the law of :func:`exact_loss`.
 
     And ``1 - (-dL/dt) / sum_l |grad_l|^2`` along ``dB_l/dt = -tr(grad_l)/d I``: 0 where equation 58 holds with equality, positive where the loss falls more
     slowly.

@@ -1,4 +1,4 @@
-"""What moves in the page: sliders over functional gradient descent on one context of the quadrants (no training), and the square of labels that a trained
+"""Parts of the page that move: sliders over functional gradient descent on one context of the quadrants (no training), and the square of labels that a trained
 block of functional gradient descent with softmax attention answers."""
 
 from functools import lru_cache

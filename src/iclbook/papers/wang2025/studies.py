@@ -237,7 +237,7 @@ def published(s: Sizes) -> list[Study]:
 
 
 def synthetic_studies(profile: str) -> dict[str, Study]:
-    """All studies on synthetic data and on text at a profile, by name."""
+    """Studies on synthetic data and on text at a profile, by name."""
     s = SIZES[check_profile(profile)]
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
