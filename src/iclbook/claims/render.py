@@ -50,17 +50,19 @@ def badge(word: str, label: str = "") -> str:
     )
 
 
-def mark(word: str) -> str:
-    """The badge that stands in the text: the word in sight."""
-    return badge(word, LOOKS[word][2])
+def mark(word: str, in_one_reading: bool = False) -> str:
+    """The badge that stands in the text: the word in sight, and whether it is that of one reading only."""
+    return badge(word, LOOKS[word][2] + ", in one reading" * in_one_reading)
 
 
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     """One line that unfolds: the word in sight, where, what is claimed; folded: the verdict, the paper's and the measured values, the parts."""
     place = f' id="{claim.anchor}"' if anchor else ""
+    one = verdict.in_one_reading and verdict.word != v.DEPENDS
+    reading = f' <span class="iclbook-reading">[{html(verdict.reading)}]</span>' if one else ""
     line = (
-        f'{mark(verdict.word)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span> '
-        f'<span class="iclbook-says">{html(claim.says)}</span></span>'
+        f'{mark(verdict.word, one)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span> '
+        f'<span class="iclbook-says">{html(claim.says)}{reading}</span></span>'
     )
     remarks = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
     sentences = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, remarks)])
