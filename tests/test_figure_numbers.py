@@ -125,7 +125,7 @@ def test_curves_without_a_label_are_named_by_the_legend_entry_of_the_same_looks(
 
 def stored(name: str) -> store.Results:
     config = {"paper": "he2025", "name": name, "steps": 10, "groups": [{"runs": [{"seed": 0}, {"seed": 1}]}]}
-    about = store.provenance(config, "abc", 60.0, "cpu")
+    about = store.provenance(config, {"tasks": "Task abcdef01"}, 60.0, "cpu")
     return store.Results({"g/loss": np.zeros(2)}, about)
 
 

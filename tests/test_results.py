@@ -65,6 +65,10 @@ LONG = {
 }
 
 
+def test_every_long_study_exists():
+    assert {name for _, name, _ in EVERY} >= LONG
+
+
 @pytest.mark.parametrize(("paper", "name"), STUDIES)
 def test_committed_results_carry_todays_source_and_configuration(paper, name):
     results, study = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]

@@ -32,8 +32,14 @@ def test_a_strangers_text_never_runs(browser, minibook):
     two |= {"says": HOSTILE, "out_of_reach": HOSTILE, "inventory": HOSTILE}
     ledger.write_text(yaml.safe_dump(body))
     chapter = minibook / "notebooks/tiny.py"
-    hostile_study = {"device": HOSTILE, "date": HOSTILE, "torch": HOSTILE, "numpy": HOSTILE, "source": HOSTILE}
-    text = chapter.read_text().replace('"abc", 5, "a <b>cpu")', f'"abc", 5, "cpu") | {hostile_study!r}')
+    hostile_study = {
+        "device": HOSTILE,
+        "date": HOSTILE,
+        "torch": HOSTILE,
+        "numpy": HOSTILE,
+        "source": {HOSTILE: HOSTILE},
+    }
+    text = chapter.read_text().replace('5, "a <b>cpu")', f'5, "cpu") | {hostile_study!r}')
     text = text.replace('"name": "line"', f'"name": {HOSTILE!r}')
     text = text.replace('record("tiny/frames", len(stack.children))', f'record("tiny/frames", {HOSTILE!r})')
     text = text.replace('label="rising"', f"label={HOSTILE!r}")
