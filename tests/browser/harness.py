@@ -95,6 +95,9 @@ class Browser:
         self.console: list[str] = []
         self._on_the_way: dict[str, str] = {}  # address of a request of this page that has no end yet
         self.driver.get("about:blank")  # leave the browser's own start page, and its failing requests, behind
+        self.driver.execute_cdp_cmd(
+            "Emulation.setFocusEmulationEnabled", {"enabled": True}
+        )  # whatever window has the focus
         self.frames()
         self._forget()
 
