@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from .draw import outputs
 from .errors import UserError
@@ -81,8 +81,8 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, functools.partial):
         return [plain(value.func), plain(value.args), plain(value.keywords)]
-    if isinstance(value, np.ndarray | torch.Tensor):
-        array = np.ascontiguousarray(torch.as_tensor(value).cpu().numpy())
+    if isinstance(value, np.ndarray) or hasattr(value, "cpu"):
+        array = np.ascontiguousarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
         return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
     assert hasattr(value, "__qualname__"), f"a {type(value).__name__} cannot be described"
     return value.__name__
@@ -100,7 +100,7 @@ def provenance(config: Any, source: Mapping[str, str], seconds: float, device: s
         "seconds": round(seconds, 1),
         "device": device,
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": version("torch"),
         "numpy": np.__version__,
         "commit": commit(),
         "source": source,
