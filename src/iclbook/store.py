@@ -81,8 +81,8 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, functools.partial):
         return [plain(value.func), plain(value.args), plain(value.keywords)]
-    if isinstance(value, np.ndarray) or hasattr(value, "cpu"):
-        array = np.ascontiguousarray(value.cpu().numpy() if hasattr(value, "cpu") else value)
+    if hasattr(value, "dtype") and not isinstance(value, type):  # an array, or a tensor on any device
+        array = np.ascontiguousarray(value.cpu() if hasattr(value, "cpu") else value)
         return f"{array.dtype}{list(array.shape)} {hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
     assert hasattr(value, "__qualname__"), f"a {type(value).__name__} cannot be described"
     return value.__name__
