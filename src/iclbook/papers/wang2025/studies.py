@@ -66,7 +66,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
     "held_out": (2048, 256),  # validation contexts, and as many test contexts
-    "wide_held_out": (1024, 64),  # the same at N = 125
+    "wide_held_out": (1024, 64),  # the same of our own contexts with N = 125
     "wide_N": (125, 25),  # context sizes
     "quad_N": (100, 30),
     "units": (5, 2),  # draws of everything
@@ -100,9 +100,9 @@ def group(
     return Group(name, model, sizes | own | kwargs, runs, loss=cross_entropy, observe=observe, keep=keep)
 
 
-def by_depth(contexts: OnHeldOut, runs: Sequence[Run], depths: Sequence[int]) -> list[Group]:
+def by_depth(contexts: OnHeldOut, runs: Sequence[Run], depths: Sequence[int], keep: tuple[str, ...] = ()) -> list[Group]:
     """GD with softmax attention at several numbers of blocks."""
-    return [group(f"softmax-{k}", FunctionalGD, contexts, runs, kernel="softmax", n_blocks=k) for k in depths]
+    return [group(f"softmax-{k}", FunctionalGD, contexts, runs, keep, kernel="softmax", n_blocks=k) for k in depths]
 
 
 def study(name: str, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False) -> Study:
@@ -159,20 +159,20 @@ def figure_4(s: Sizes) -> list[Study]:
     """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and contexts
     with N = 125, which drew it."""
     narrow = OnHeldOut(Contexts(Anchors(), "inner", True), s.held_out)
-    wide = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.wide_held_out)
+    wide = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.held_out)
     many, few = (runs_of(range(n), GD_RATE, 0) for n in (s.seeds, s.few))
     return [
         study("deep_gd", s.one_L, by_depth(narrow, many, s.depths), s.deep, GD_BATCH),
-        study("published_depths", s.one_L, by_depth(wide, few, s.depths), s.wide, 64),
+        study("published_depths", s.one_L, by_depth(wide, few, s.depths, GD_PARAMETERS), s.wide, 64),
     ]
 
 
 def figure_5_left(L: int, s: Sizes) -> list[Study]:
     """Figure 5, left, at one number of contexts on the authors' W_e and contexts with N = 125, which drew it; GD as in figure 4."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
-    cached, tokens = (OnHeldOut(contexts, s.wide_held_out) for contexts in seen)
+    cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
     gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
-    gd = group("gd", FunctionalGD, cached, gd_runs, kernel="softmax", n_blocks=2)
+    gd = group("gd", FunctionalGD, cached, gd_runs, GD_PARAMETERS, kernel="softmax", n_blocks=2)
     tf = group("tf", TrainedBlocks, tokens, tf_runs, n_blocks=2)
     return [study(f"published_two_{g.name}_L{L}", L, [g], steps, 64) for g, steps in ((gd, s.wide), (tf, s.long))]
 
