@@ -35,8 +35,6 @@ TF_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "embed")
 #: ``PRNGKey(5)`` of the authors' ``eval.py``, split into four, for test, validation and training contexts and for ``W_e`` (after one more split,
 #: ``create_w_e`` of ``data.py``). The notebooks that printed the numbers ran on Python 3.9, for which no version of JAX counts random numbers in the newer way.
 AUTHORS_KEYS = threefry.split(threefry.key_of(5), 4)  # (4, 2)
-#: Their validation contexts, and as many test contexts.
-AUTHORS_HELD_OUT = 2048
 
 
 def numbers(task: Any, block: int, seed: int) -> tuple[Tensor, ...]:
@@ -130,12 +128,10 @@ class PublishedContexts(Contexts):
     """The authors' own contexts on their own ``W_e``: 0, 1 and 2 are the seeds of training, validation and test contexts."""
 
     def draw(self, n: int, seed: int) -> Batch:
-        """The authors' ``n`` training contexts, or the first ``n`` of their 2,048 validation or test contexts, as a model reads them, drawn again as their
-        program does (``create_cat_data_high_dim`` of ``data.py``): another number of training contexts gives others altogether."""
+        """The authors' ``n`` contexts, as a model reads them, drawn again as their program does (``create_cat_data_high_dim`` of ``data.py``); another ``n``
+        gives others altogether."""
         task, key = self.task, AUTHORS_KEYS[{0: 2, VALIDATION: 1, TEST: 0}[seed]]
-        assert seed == 0 or n <= AUTHORS_HELD_OUT, f"the authors have {AUTHORS_HELD_OUT} contexts of seed {seed}"
-        contexts = threefry.split(key, n if seed == 0 else AUTHORS_HELD_OUT)[:n]
-        own = threefry.split(contexts, 7)  # seven keys for each context
+        own = threefry.split(threefry.split(key, n), 7)  # seven keys for each context
         examples, query = (threefry.uniform(own[:, k], (rows, task.d), -1, 1) for k, rows in ((1, task.N), (2, 1)))
         chosen = threefry.permutation(own[:, 3], task.n_classes)[:, : task.n_anchors]
         anchors = threefry.normals(own[:, 4], (task.n_anchors * task.d,))

@@ -17,7 +17,7 @@ from .studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
-#: Arrays of figure 4: context size (``narrow``, ``wide``) -> number of blocks -> name.
+#: Arrays of figure 4: data (``narrow``, ``others``, ``wide``) -> number of blocks -> name.
 ByDepth = Mapping[str, Mapping[int, Mapping[str, np.ndarray]]]
 #: What is scored (``accuracy``, ``nll``, ``train``) and model -> scores against the number of contexts, ``(len(L), R)``.
 Sweep = Mapping[tuple[str, str], np.ndarray]
@@ -64,24 +64,13 @@ ONE_BLOCK = {
 TWO_BLOCKS = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")}
 
 
-def place(L: Sequence[int], n: int, study: str, group: str) -> tuple[str, str]:
-    """Study and group of a model at ``n`` contexts: two blocks of GD at the smallest number are those of figure 4."""
-    shared = study == "published_two_gd" and n == L[0]
-    return ("published_depths", "softmax-2") if shared else (f"{study}_L{n}", group)
-
-
 def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> Sweep:
     """Figure 3 or figure 5, left: scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train`` is the mean
     minibatch loss over the recorded stretch that ends there."""
-
-    def arrays(n: int, model: str) -> dict[str, np.ndarray]:
-        study, group = place(L, n, *models[model])
-        return get(study).group(group)
-
     return {
-        (what, model): np.stack([stopped(arrays(n, model), name) for n in L])
+        (what, model): np.stack([stopped(get(f"{study}_L{n}").group(group), name) for n in L])
         for what, name in (("accuracy", "accuracy_test"), ("nll", "nll_test"), ("train", "loss"))
-        for model in models
+        for model, (study, group) in models.items()
     }
 
 
@@ -168,36 +157,36 @@ def of_printed_values() -> dict[str, float]:
 # -- against the number of blocks -------------------------------------------------------------------------------------
 
 
-def by_depth(get: Get, profile: str) -> ByDepth:
-    """Figure 4: arrays of the group of each number of blocks, ``N = 10`` (narrow), and ``N = 125`` on the authors' W_e (wide)."""
-    studies = {"narrow": get("deep_gd"), "wide": get("published_depths")}
-    return {name: {k: one.group(f"softmax-{k}") for k in SIZES[profile].depths} for name, one in studies.items()}
+#: Figure 4's studies: N = 10; N = 125 on the authors' W_e, tested on 1,024 other contexts; the same, tested on the authors' 2,048.
+BY_DEPTH = {"narrow": "deep_gd", "others": "published_depths", "wide": "published_blocks"}
+
+
+def by_depth(get: Get) -> ByDepth:
+    """Figure 4: arrays of the group of each number of blocks."""
+    every = {name: get(study) for name, study in BY_DEPTH.items()}
+    blocks = {
+        name: sorted({int(key.split("/")[0].removeprefix("softmax-")) for key in one.arrays})
+        for name, one in every.items()
+    }
+    return {name: {k: one.group(f"softmax-{k}") for k in blocks[name]} for name, one in every.items()}
 
 
 def figure_4(found: ByDepth) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks at both context sizes, and what the second block, deeper models and each further block gain (paired by seed). ``at_end``
-    counts the runs that are best at their last record, which have not converged."""
+    """Figure 4: scores by number of blocks on each data, what the second block gains (paired by seed), and what each further block gains. ``at_end`` counts the
+    runs that are best at their last record, which have not converged."""
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
-        later = [nll[k].mean() for k in by if k > 1]
+        gains = [estimate(nll[k] - nll[k + 1]) for k in nll if k + 1 in nll]
         values |= {
             f"fig4/{name}_accuracy": [float(each.mean()) for each in accuracy.values()],
             f"fig4/{name}_nll": [float(each.mean()) for each in nll.values()],
-            f"fig4/{name}_seeds": [len(each) for each in nll.values()],
+            f"fig4/{name}_seeds": len(nll[1]),
             f"fig4/{name}_gain": estimate(accuracy[2] - accuracy[1]),
-            f"fig4/{name}_nll_gain": estimate(nll[1] - nll[2]),
-            f"fig4/{name}_late_gain": float(later[0] - min(later)),
+            f"fig4/{name}_steps": Estimate([gain.value for gain in gains], [gain.error for gain in gains]),
         }
-    wide = found["wide"]
-    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in wide.values()]
-    steps = [estimate(stopped(wide[k], "nll_test") - stopped(wide[k + 1], "nll_test")) for k in wide if k + 1 in wide]
-    return values | {
-        "fig4/wide_steps": Estimate([step.value for step in steps], [step.error for step in steps]),
-        "fig4/wide_third_gain": steps[1],
-        "fig4/wide_at_end": int(np.sum(last)),
-        "fig4/wide_runs": int(np.size(last)),
-    }
+    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in found["others"].values()]
+    return values | {"fig4/at_end": int(np.sum(last)), "fig4/runs": int(np.size(last))}
 
 
 # -- over draws of W_e, contexts and initialisation -------------------------------------------------------------------
@@ -315,8 +304,7 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
     fig, axes = style.figure(len(contexts), height=2.8, sharey=True)
     for ax, L in zip(axes, contexts, strict=True):
         for model, colour, name in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
-            study, group = place(contexts, L, f"published_two_{model}", model)
-            g = get(study).group(group)
+            g = get(f"published_two_{model}_L{L}").group(model)
             for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):
                 means = g[what][1:].mean(1)
                 ax.plot(g["steps"][1:], means, color=colour, ls=dashes, label=f"{name}, {on} contexts")
@@ -327,11 +315,15 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
 
 
 def plot_depths(found: ByDepth) -> Figure:
-    """Figure 4: top, accuracy and NLL along training at N = 125, a curve for each number of blocks; bottom, both at the best validation record against the
-    number of blocks, both N. The last printed score of each number of blocks is a tick on the right (top) and a cross (bottom)."""
+    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks; bottom, both at the best validation record against the
+    number of blocks. The last printed score of each number of blocks is a tick on the right (top) and a cross (bottom)."""
     fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
-    readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("wide", "N = 125", style.PALETTE[2], "s"))
+    readings = (
+        ("narrow", "N = 10", style.PALETTE[0], "o"),
+        ("others", "N = 125, other test contexts", style.PALETTE[6], "^"),
+        ("wide", "N = 125, the authors'", style.PALETTE[2], "s"),
+    )
     for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
         for (k, arrays), colour in zip(found["wide"].items(), colours, strict=False):
             along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=f"{k}")
