@@ -312,7 +312,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 #
 # The text says $N = 10$; file names in the published code say 125. Accuracy grows with $N$, so the printed accuracies can decide.
 
-# %% mystnb={"image": {"alt": "Accuracy and NLL along training at N = 125, one block apart from the rest. Below, both against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Accuracy and NLL against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125. Above, both along training at N = 125, one block apart from the rest."}} tags=["hide-input"]
 by_depth = figures_3_5.by_depth(get)
 style.show(
     figures_3_5.plot_depths(by_depth), of=map(get, figures_3_5.BY_DEPTH.values())
@@ -375,7 +375,7 @@ record.verdict("wang2025/fig5-left")
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
 # At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. At the largest $L$ Trained TF minus GD is
-# {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_reach`; the text says more than 25,000. Their
+# {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_enough`; the text says more than 25,000. Their
 # gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
@@ -524,8 +524,8 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 #
 # | distance | RBF, softmax, Laplacian, exponential, linear |
 # |---|---|
-# | $ED$ from a multiple of the identity, $S = I$ | {glue:text}`fig11/kernels_ED` |
-# | $A$ from $B$ | {glue:text}`fig11/kernels_AB` |
+# | $ED$ from a multiple of the identity, $S = I$ | {glue:text}`fig11/ED` |
+# | $A$ from $B$ | {glue:text}`fig11/AB` |
 #
 # Linear attention gives the same predictions when $Q$ and $ED$ both change their signs. Of each run the signs are chosen that make the trace of $Q$ positive.
 #

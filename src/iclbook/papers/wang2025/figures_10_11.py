@@ -143,7 +143,7 @@ def every_kernel(get: Get) -> dict[str, Any]:
     found = {}
     for key, name in (("ED", "gauge_ED"), ("AB", "code_AB")):
         means = [estimate(away[k][name][kept[k]]) for k in NAMES]
-        found[f"fig11/kernels_{key}"] = Estimate([m.value for m in means], [m.error for m in means])
+        found[f"fig11/{key}"] = Estimate([m.value for m in means], [m.error for m in means])
     return found
 
 
@@ -258,7 +258,7 @@ def plot_products(one: Learned) -> Figure:
     scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
     rows["antisymmetric,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
-    fig, axes = style.figure(len(one.Q), len(rows), height=6.6)
+    fig, axes = style.figure(len(one.Q), len(rows), height=6.2)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for number, (ax, matrix) in enumerate(zip(row, matrices, strict=True), 1):
             style.heatmap(ax, matrix, 1.0, annotate=".1f")

@@ -149,7 +149,7 @@ def of_printed_values() -> dict[str, float]:
     return {
         "fig4/printed_more": (nll[0] - nll[-1]) / nll[0] - (accuracy[-1] - accuracy[0]) / accuracy[0],
         "fig5/printed_gap": float(gaps[-1]),
-        "fig5/printed_reach": reached(L, gaps <= AUTHORS_AGREE),
+        "fig5/printed_enough": reached(L, gaps <= AUTHORS_AGREE),
         "fig5/printed_more": float(gaps[0] - (says["authors/one_tf_nll"] - nll[0])),
     }
 
@@ -172,8 +172,8 @@ def by_depth(get: Get) -> ByDepth:
 
 
 def figure_4(found: ByDepth) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks on each data, what the second block gains (paired by seed), and what each further block gains. ``at_end`` counts the
-    runs that are best at their last record, which have not converged."""
+    """Figure 4: scores by number of blocks on each data, what the second block gains (paired by seed), what each further block gains, and what the deepest
+    models gain over three blocks. ``at_end`` counts the runs that are best at their last record, which have not converged."""
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
@@ -185,8 +185,10 @@ def figure_4(found: ByDepth) -> dict[str, Any]:
             f"fig4/{name}_gain": estimate(accuracy[2] - accuracy[1]),
             f"fig4/{name}_steps": Estimate([gain.value for gain in gains], [gain.error for gain in gains]),
         }
-    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in found["others"].values()]
-    return values | {"fig4/at_end": int(np.sum(last)), "fig4/runs": int(np.size(last))}
+    others = found["others"]
+    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in others.values()]
+    late = estimate(stopped(others[3], "nll_test") - stopped(others[max(others)], "nll_test"))
+    return values | {"fig4/late_gain": late, "fig4/at_end": int(np.sum(last)), "fig4/runs": int(np.size(last))}
 
 
 # -- over draws of W_e, contexts and initialisation -------------------------------------------------------------------
@@ -330,7 +332,7 @@ def plot_depths(found: ByDepth) -> Figure:
             end = (arrays["steps"][-1] * 1.12, says[f"authors/{what}"][k - 1])
             along.plot(*end, "_", ms=9, mew=2, color=colour, clip_on=False)
         style.log_ticks(along, "x", (30, 300, 3000))
-        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125")
+        along.set(xlabel="minibatches", ylabel=label, title="authors' test contexts")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)

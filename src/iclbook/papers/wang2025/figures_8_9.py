@@ -220,7 +220,7 @@ def plot_training(get: Get, bound: float) -> Figure:
         says = printed("wang2025")["section6/bound"]
         ax.axhline(says, color=style.COLOURS["paper"], ls="--", lw=1, label="the paper's bound")
         ax.set(title=name, ylim=(0, 0.65))
-        ax.set_xticks([0, steps[-1]], ["0", f"{steps[-1]:,}"])
+        ax.set_xticks([0, steps[-1] // 2], ["0", f"{steps[-1] // 2:,}"])
     axes[0].set_ylabel("test accuracy")
     axes[2].set_xlabel("learning steps")
     handles = {label: h for h, label in zip(*axes[0].get_legend_handles_labels(), strict=True)}
