@@ -361,9 +361,8 @@ style.show(figures_3_5.plot_two_blocks(L, deep), of=map(get, two_blocks))
 record.all(figures_3_5.figure_5(L, deep, sweep))
 
 # %% [markdown]
-# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained on the authors' own contexts, tested on 1,024
-# others from the same law. Seeds: {glue:text}`fig5/seeds` (GD, Trained
-# TF); {glue:text}`time/fig5-left` minutes of training.*
+# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained on the authors' own contexts, tested on 1,024 others from the
+# same law. Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-left")
@@ -425,7 +424,8 @@ record.verdict("wang2025/fig8")
 # Both kinds of model train for the 20,000 minibatches of the published code. The bands of figure 3 decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
 # distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its starts come to GD's accuracy, the others stay on
 # a plateau (mean of five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that end within three points. The paper's bound is
-# below 0.6 on the authors' own embeddings: {glue:text}`fig8/authors_bounds` for the $W_e$ of their program's trainings and for that of figure 9. The bound rises with the width of the embeddings: it is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
+# below 0.6 on the authors' own embeddings: {glue:text}`fig8/authors_bounds` for the $W_e$ of their program's trainings and for that of figure 9. The bound rises with the width of the embeddings: it
+# is {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_9.figure_9(get, profile, contexts=16 if paper else 2)
@@ -639,15 +639,16 @@ style.show(
 )
 
 # %% [markdown]
-# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first block's attention.*
+# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first
+# block's attention.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig6")
 
 # %% [markdown]
-# No parameter
-# changes when the classes do. Three blocks whose parameters are still random are right on a share of {glue:text}`images/softmax/untrained3` of the queries, for they compare images too. If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). Whether the setting is the paper's is checked on the episodes and models
-# themselves: {glue:text}`images/setting`.
+# No parameter changes when the classes do. Three blocks whose parameters are still random are right on a share of {glue:text}`images/softmax/untrained3` of the queries, for they compare images too.
+# If the context's labels are shuffled, accuracy is {glue:text}`images/shuffled` (chance: 0.2). Whether the setting is the paper's is checked on the episodes and models themselves:
+# {glue:text}`images/setting`.
 #
 # Figure 5, right, follows. The text names no attention for it. We read the claim with softmax, as in the other deep figures. The authors' notebook pictures one block with a *linear* kernel over 5,000
 # epochs. Its accuracy is about .70 beside .925 of linear probing, which is more than "slightly lower". So linear attention stands beside softmax. Its $K$ blocks are $K$ steps of gradient descent on a
@@ -771,8 +772,9 @@ record.all(minutes({name: get(name) for name in studies}))
 record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 
 # %% [markdown]
-# All stored trainings took {glue:text}`time/all` minutes: of a processor's own time for the newest, by the clock on a shared core for the others. Figures 5 (right) and 6 took {glue:text}`time/fig5-right` minutes, other draws of $W_e$
-# {glue:text}`time/draws`, the authors' own {glue:text}`time/published`. The code for GD leaves out the zeros; the page of [benchmarks](../book/benchmarks.md) says what that saves.
+# All stored trainings took {glue:text}`time/all` minutes: of a processor's own time for the newest, by the clock on a shared core for the others. Figures 5 (right) and 6 took
+# {glue:text}`time/fig5-right` minutes, other draws of $W_e$ {glue:text}`time/draws`, the authors' own {glue:text}`time/published`. The code for GD leaves out the zeros; the page of
+# [benchmarks](../book/benchmarks.md) says what that saves.
 #
 # ## What to take away
 #
