@@ -135,6 +135,48 @@ def test_coordinates_undo_any_choice_of_basis():
     assert not figures_10_and_11.good_gauge(SimpleNamespace(ED=np.diag([1.0, 1.0, -1.0])[None]))[1].any()
 
 
+def learned(source: np.random.Generator, d: int = 2, width: int = 5) -> dict[str, np.ndarray]:
+    size = d + 2 * width
+    matrices = {name: source.normal(size=(3, size, size)) for name in ("W_Q", "W_V", "P")}
+    near = matrices["W_Q"] + 0.05 * source.normal(size=(3, size, size))
+    return matrices | {"W_K": near, "embed": source.normal(size=(3, width, 20))}
+
+
+def test_the_free_sign_of_linear_attention_changes_no_distance():
+    m = learned(np.random.default_rng(0))
+    sign = np.array([1.0, -1.0, -1.0])[:, None, None]
+    turned = m | {"W_Q": sign * m["W_Q"], "P": sign * m["P"]}
+    plain = figures_10_and_11.distances(figures_10_and_11.products(m))
+    for name, found in figures_10_and_11.distances(figures_10_and_11.products(turned, free_sign=True)).items():
+        np.testing.assert_allclose(found, plain[name], err_msg=name)
+    assert figures_10_and_11.distances(figures_10_and_11.products(turned))["code_AB"][1] > 1 > plain["code_AB"].max()
+
+
+def test_fitted_coordinates_undo_a_turn_of_the_true_embeddings():
+    source = np.random.default_rng(1)
+    m, g = learned(source), source.normal(size=(3, 5, 5))
+    truth = m["embed"] + source.normal(size=(3, 5, 1))  # one vector added to all changes nothing
+    turned = m | {"embed": np.linalg.inv(g).swapaxes(1, 2) @ m["embed"], "P": m["P"].copy(), "W_V": m["W_V"].copy()}
+    turned["P"][:, -5:] = g @ m["P"][:, -5:]
+    turned["W_V"][:, :, 2:7] = m["W_V"][:, :, 2:7] @ g.swapaxes(1, 2)
+    one = figures_10_and_11.products(turned)
+    back, left = figures_10_and_11.fitted_gauge(one, truth)
+    np.testing.assert_allclose(left, 0, atol=1e-9)
+    np.testing.assert_allclose(back @ one.ED @ back.swapaxes(1, 2), figures_10_and_11.products(m).ED, atol=1e-8)
+    assert figures_10_and_11.fitted_gauge(one, source.normal(size=(3, 5, 20)))[1].min() > 0.5
+
+
+def test_every_further_block_is_judged():
+    """A block that costs a visible gap fails, wherever it stands."""
+    gains = np.array([0.09, 0.03, 0.02, 0.01, 0.0])
+    values = {"fig4/wide_gain": 0.02, "fig4/wide_steps": [0.09, 0.03], "fig4/printed_more": 0.1, "fig4/late_gain": 0.04}
+    assert judge("wang2025/fig4", values | {"fig4/others_steps": gains.tolist()}).word in GREEN
+    for k in range(5):
+        worse = gains.copy()
+        worse[k] = -0.1
+        assert failing(judge("wang2025/fig4", values | {"fig4/others_steps": worse.tolist()})) == {"fig4/others_steps"}
+
+
 def test_free_map_is_the_models_descent():
     """The sliders' maps against FunctionalGD at the same parameters."""
     from iclbook.models.functional_gd import FunctionalGD

@@ -7,7 +7,6 @@ import torch
 from iclbook.models.language import TransformerLanguage
 from iclbook.papers.wang2025 import figure_7
 from iclbook.papers.wang2025.language import OnHeldOutText
-from iclbook.statistics import widened_error
 from iclbook.tasks import text
 from iclbook.tasks.text import Text
 
@@ -48,7 +47,7 @@ def test_errors_count_runs_and_text():
         hard = rng.normal(3, 0.5, 128)  # blocks of text, alike for all models
         ends = [hard * scale + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 128)) for scale in (1.2, 1.1, 1.0)]
         gd, ff, tf = ends
-        return figure_7.difference(gd, tf, widened_error), figure_7.share(ff - tf, gd - tf)
+        return figure_7.difference(gd, tf), figure_7.difference(ff, (gd + tf) / 2)
 
     found = [experiment() for _ in range(200)]
     for kind in (0, 1):

@@ -79,8 +79,9 @@ class Study:
 
 
 def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -> tuple[dict[str, Any], ...]:
-    """Train a study (or a part of one), resuming from ``path``, where that can be reached from this machine: histories, states kept on the way, and what the
-    provenance says of the process."""
+    """Train a study (or a part of one), resuming from ``path``, where that can be reached from this machine: histories, states kept on the way, what the
+    provenance says of the process, and its processor time (s), in which the work of others on this machine does not count."""
+    start = time.process_time()
     trainer = study.trainer(device)
     # what a checkpoint must have been made from to be resumed
     about = f"{json.dumps(study.describe())} {short(study.source())} torch {torch.__version__}"
@@ -88,7 +89,7 @@ def _train(study: Study, path: Path, device: str, progress: bool, fresh: bool) -
     histories = trainer.train(checkpoint, progress=progress, about=about, fresh=fresh)
     process = {"compiled": trainer.compiled, "threads": torch.get_num_threads(), "pinned": is_pinned()}
     states = {key: state.numpy() for key, state in trainer.states.items()}
-    return histories, states, {"device": trainer.device.type} | process
+    return histories, states, {"device": trainer.device.type} | process, time.process_time() - start
 
 
 def train_study(
@@ -121,14 +122,14 @@ def train_study(
     with file_lock(folder / f"{stem}.lock", what, wait=profile == "smoke"):
         beside = store.others(study, profile, missing)
         source = study.source()  # of the code that runs, whatever is edited meanwhile
-        start = time.perf_counter()
         jobs = [(dataclasses.replace(study, groups=share), path) for share, path in zip(shares, paths, strict=True)]
         if executor is None:
             trained = [_train(*job, device, progress, fresh) for job in jobs]
         else:
             tasks = [executor.submit(_train, *job, device, False, fresh) for job in jobs]
             trained = [task.result() for task in tasks]
-        every, kept, abouts = zip(*trained, strict=True)
+        every, kept, abouts, seconds = zip(*trained, strict=True)
+        start = time.process_time()
         names = [g.name for g in todo.groups]
         histories = {name: joined([piece[name] for piece in every if name in piece], axis=1) for name in names}
         # of a group in pieces, states are kept of the first
@@ -136,8 +137,8 @@ def train_study(
         arrays = pack(histories)
         if study.measure is not None:
             arrays |= study.measure(todo, histories)
-        seconds = time.perf_counter() - start
-        about = store.provenance(study.describe(), source, seconds, **abouts[0], parts=parts)
+        cost = sum(seconds) + time.process_time() - start
+        about = store.provenance(study.describe(), source, cost, **abouts[0], parts=parts, clock="processor")
         results = store.keep(study, profile, arrays, about, beside, states)
         for path in paths:
             path.unlink(missing_ok=True)

@@ -40,6 +40,11 @@ def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarr
     return torch.softmax(w.mT @ w, dim=1).amax(1).mean(1).numpy()
 
 
+def quadrant_bound(w: torch.Tensor) -> float:
+    """The same of one ``W_e`` ``(d', C)``."""
+    return float(torch.softmax(w.double().T @ w.double(), dim=0).amax(0).mean())
+
+
 def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Values for the ledger, from many draws of W_e, and best accuracies for a few, words -> ``(few,)``, for the figure."""
     tasks: dict[str, Categorical] = {"quadrants": Quadrants(N=1)}

@@ -241,12 +241,14 @@ def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarra
 
 @torch.no_grad()
 def architecture() -> dict[str, Any]:
-    """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block."""
+    """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block. Control: the least change of the two entries that blocks do
+    write."""
     literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
     states = torch.stack(literal.run(*eight_contexts())).mT  # (K + 1, B, N + 1, d + 3 d')
     kept, slot, f = states.split((D + WIDTH, WIDTH, WIDTH), dim=-1)
     return {
         "fig1-2/kept": float((kept - kept[0]).abs().max()),
+        "fig1-2/written": min(float(part.diff(dim=0).abs().flatten(1).amax(1).min()) for part in (slot, f)),
         "fig1-2/slot": float((slot - descent.expectation(literal.embed, f)).abs().max()),
     }
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, interval
 from ...store import Results
@@ -43,7 +44,8 @@ def per_episode(results: list[Results], what: str) -> np.ndarray:
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
-    """Figure 5, right: the scores of every model and both probes, and what each number of blocks gains on the probes."""
+    """Figure 5, right: the scores of every model and both probes, what each number of blocks gains on the probes, the accuracy of three blocks with random
+    parameters, and what one linear block gains in the authors' picture."""
     names = {(probe, ""): ("unseen", f"probe/{probe}_") for probe in PROBES}
     for attention, (kind, group, *_) in ATTENTIONS.items():
         names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
@@ -56,6 +58,10 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
         found[f"images/{name}/accuracy{k}"] = float(hits[name, k].mean())
         found[f"images/{name}/nll{k}"] = float(nll[name, k].mean())
     found["images/softmax/accuracy3"] = Estimate.mean(hits["softmax", 3])
+    untrained = [r["blocks3/accuracy_test"][0].astype(float).mean() for r in of(results, "unseen")]
+    found["images/softmax/untrained3"] = float(np.mean(untrained))
+    says = printed("wang2025")
+    found["images/printed_linear1"] = says["authors/linear_block"] - says["authors/linear_probe"]
     ends = [[r[f"blocks{k}/log_gamma"][-1].astype(float) for r in of(results, "unseen")] for k in BLOCKS]
     found["images/gamma"] = [float(np.exp(each).mean()) for each in ends]
     for probe, attention in itertools.product(PROBES, ATTENTIONS):

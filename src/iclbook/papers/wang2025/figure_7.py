@@ -14,7 +14,6 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...models import kernels
 from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
-from ...statistics import Estimate, ratio_terms, standard_error, widened_error
 from . import descent
 from .construction import off
 from .figures_3_to_5 import Get, difference
@@ -113,22 +112,16 @@ def losses(get: Get) -> dict[str, np.ndarray]:
     return {name: nll.reshape(*nll.shape[:2], -1, BLOCK).mean(-1) for name, nll in every.items()}
 
 
-def share(above: np.ndarray, below: np.ndarray) -> Estimate:
-    """``mean(above) / mean(below)``, ``(R, n)`` each, paired by run and block, with the errors of few runs and of the held-out text to first order."""
-    runs, blocks = (ratio_terms(above.mean(axis), below.mean(axis)) for axis in (1, 0))
-    error = np.hypot(widened_error(runs), standard_error(blocks))
-    return Estimate(float(above.mean() / below.mean()), float(error))
-
-
 def text_records(get: Get) -> dict[str, object]:
-    """``text/...``: where each model ends, how far GD is behind, and what share of that feed-forward leaves."""
+    """``text/...``: how far GD is behind the Transformer, without and with feed-forward, and what else separates the two."""
     ends = {name: nll[-1] for name, nll in losses(get).items()}
     return {
         "text/seeds": len(ends["gd"]),
-        "text/gd_behind": difference(ends["gd"], ends["tf"], widened_error),
-        "text/ff_left": share(ends["gd-ff"] - ends["tf"], ends["gd"] - ends["tf"]),
-        "text/without_ff": difference(ends["tf-no-ff"], ends["gd"], widened_error),
-        "text/p_is_worth": difference(ends["gd-no-p"], ends["gd"], widened_error),
+        "text/gd_behind": difference(ends["gd"], ends["tf"]),
+        "text/ff_behind": difference(ends["gd-ff"], ends["tf"]),
+        "text/ff_off_middle": difference(ends["gd-ff"], (ends["gd"] + ends["tf"]) / 2),
+        "text/without_ff": difference(ends["tf-no-ff"], ends["gd"]),
+        "text/p_is_worth": difference(ends["gd-no-p"], ends["gd"]),
     }
 
 

@@ -11,10 +11,10 @@ from scipy.special import softmax
 from ...draw import torch_rng
 from ...drawing import style
 from ...models.trained_tf import TrainedStep
-from ...statistics import Estimate, widened_error
+from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
-from .figures_3_to_5 import Get
+from .figures_3_to_5 import Get, estimate
 from .figures_8_and_9 import NAMES, model_of_run, near
 from .studies import SIZES, STARTS
 
@@ -31,8 +31,14 @@ class Learned(NamedTuple):
     ED: np.ndarray  # (R, d', d')
 
 
-def products(m: dict[str, np.ndarray]) -> Learned:
-    """The products of matrices."""
+def products(m: dict[str, np.ndarray], free_sign: bool = False) -> Learned:
+    """The products of matrices. With a ``free_sign``, as linear attention leaves it, of each run the signs of W_Q and P that make the trace of Q positive: (Q, ED)
+    and (-Q, -ED) give the same predictions there."""
+    if free_sign:
+        d = m["P"].shape[1] - 2 * m["embed"].shape[1]
+        trace = np.einsum("rki,rki->r", m["W_K"][..., :d], m["W_Q"][..., :d])
+        sign = np.where(trace < 0, -1.0, 1.0)[:, None, None]
+        m = m | {"W_Q": sign * m["W_Q"], "P": sign * m["P"]}
     w = m["embed"].shape[1]
     d = m["P"].shape[1] - 2 * w
     a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
@@ -69,6 +75,19 @@ def good_gauge(one: Learned) -> tuple[np.ndarray, np.ndarray]:
     roots = 1 / np.sqrt(np.where(definite[:, None], values, 1.0))
     gauge = np.einsum("rik,rk,rjk->rij", vectors, roots, vectors)
     return np.where(definite[:, None, None], gauge, np.eye(gauge.shape[-1])), definite
+
+
+def fitted_gauge(one: Learned, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates in which the learned embeddings fit the true ones ``(R, d', C)`` best, by least squares: ``G = M^-T`` ``(R, d', d')`` where M takes the learned
+    W_e to the true one, both less their means over the categories, which change nothing; and the share of the true one that M misses, ``(R,)``."""
+    learned, truth = (w - w.mean(2, keepdims=True) for w in (one.matrices["embed"], truth))
+    m = truth @ np.linalg.pinv(learned)
+    return np.linalg.inv(m).swapaxes(1, 2), norm(truth - m @ learned) / norm(truth)
+
+
+def antisymmetric(matrices: np.ndarray) -> np.ndarray:
+    """The antisymmetric part of each matrix ``(R, n, n)``."""
+    return (matrices - matrices.swapaxes(1, 2)) / 2
 
 
 def distances(one: Learned) -> dict[str, np.ndarray]:
@@ -115,15 +134,16 @@ def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
 
 
 def every_kernel(get: Get) -> dict[str, Any]:
-    """Five kernels, mean over five starts (with linear attention, those that leave the plateau): distance of E D from a multiple of I in the coordinates of
-    :func:`good_gauge`, and of A from B."""
-    away = {k: distances(products(stopped_parameters(get(f"square_{k}"), "tf"))) for k in NAMES}
+    """Five kernels, mean over five starts (with linear attention, those that leave the plateau, with the free sign chosen): distance of E D from a multiple of I
+    in the coordinates of :func:`good_gauge`, and of A from B."""
+    learned = {k: stopped_parameters(get(f"square_{k}"), "tf") for k in NAMES}
+    away = {k: distances(products(m, free_sign=k == "linear")) for k, m in learned.items()}
     left = near(get)
     kept = {k: left if k == "linear" and left.any() else np.ones(len(left), dtype=bool) for k in NAMES}
     found = {}
     for key, name in (("ED", "gauge_ED"), ("AB", "code_AB")):
-        means = [Estimate.mean(away[k][name][kept[k]]) for k in NAMES]
-        found[f"fig11/kernels_{key}"] = Estimate([m.value for m in means], [m.error for m in means])
+        means = [estimate(away[k][name][kept[k]]) for k in NAMES]
+        found[f"fig11/{key}"] = Estimate([m.value for m in means], [m.error for m in means])
     return found
 
 
@@ -136,18 +156,26 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
         found[start] = products({name: np.concatenate([one[name] for one in every]) for name in every[0]})
     code = found["code"]
     each = distances(code) | in_logits(code) | {"true_ED": anisotropy(found["true"].ED)}
-    # every draw is judged; how far another draw's number would lie is their standard deviation
-    values: dict[str, Any] = {f"fig10/{name}": Estimate(v, float(np.std(v, ddof=1))) for name, v in each.items()}
+    values: dict[str, Any] = {f"fig10/{name}": estimate(v) for name, v in each.items()}
+    values["fig10/worst"] = float(max(each["gauge_ED"].max(), each["gauge_transpose"].max()))
     # the control: W_K and P of each draw beside W_Q and W_V of the next one
     rolled = {name: np.roll(code.matrices[name], -1, axis=0) for name in ("W_Q", "W_V")}
     crossed = distances(products(code.matrices | rolled))
     for name in ("code_Q", "code_AB", "gauge_ED", "gauge_transpose"):
         values[f"fig10/{name}_crossed"] = crossed[name].tolist()
-    values["fig10/asymmetry"] = (norm((code.ED - code.ED.swapaxes(1, 2)) / 2) / norm(code.ED)).tolist()
+    values["fig10/asymmetry"] = (norm(antisymmetric(code.ED)) / norm(code.ED)).tolist()
+    fitted, left = fitted_gauge(code, true_embeddings(len(code.Q)))
+    values["fig10/fitted_ED"] = estimate(anisotropy(fitted @ code.ED @ fitted.swapaxes(1, 2)))
+    values["fig10/fit_left"] = estimate(left)
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
     values |= every_kernel(get) | inert(get, profile)
     return values | gauge(found, task) | inverse_values(found["true"]), found
+
+
+def true_embeddings(draws: int) -> np.ndarray:
+    """W_e of the draws ``(draws, d', C)``."""
+    return np.stack([Quadrants(embed_seed=FIRST + u).embedding.double().numpy() for u in range(draws)])
 
 
 def inverse_values(held: Learned) -> dict[str, Any]:
@@ -161,7 +189,7 @@ def inverse_values(held: Learned) -> dict[str, Any]:
     return {
         "q-ed-inverse/cosine": own.tolist(),
         "q-ed-inverse/other": other.tolist(),
-        "q-ed-inverse/gap": Estimate(float((own - other).mean()), widened_error(own - other)),
+        "q-ed-inverse/gap": Estimate.mean(own - other),
     }
 
 
@@ -197,7 +225,7 @@ def gauge(found: dict[str, Learned], task: Quadrants) -> dict[str, Any]:
         "q-ed-gauge/logits": float((after - before).abs().max() / before.abs().max()),
         "q-ed-gauge/turned": float(anisotropy(turned_ed[None])[0]),
         "q-ed-gauge/true_spread": float(held.mean()),
-        "q-ed-gauge/learned_spread": Estimate(float(free.mean()), widened_error(free - held)),
+        "q-ed-gauge/learned_spread": Estimate(float(free.mean()), standard_error(free - held)),
     }
 
 
@@ -223,13 +251,17 @@ def plot_matrices(one: Learned) -> Figure:
 
 
 def plot_products(one: Learned) -> Figure:
-    """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that make its symmetric part I, each divided by its largest entry."""
+    """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that fit the true embeddings, each divided by its largest entry; and the antisymmetric
+    part of E D in coordinates that make its symmetric part I."""
     gauge, _ = good_gauge(one)
-    rows = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, best\ncoordinates": gauge @ one.ED @ gauge.swapaxes(1, 2)}
-    fig, axes = style.figure(len(one.Q), 3, height=5.0)
+    fitted, _ = fitted_gauge(one, true_embeddings(len(one.Q)))
+    scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
+    rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
+    rows["antisymmetric,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
+    fig, axes = style.figure(len(one.Q), len(rows), height=6.2)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for number, (ax, matrix) in enumerate(zip(row, matrices, strict=True), 1):
-            style.heatmap(ax, matrix / np.abs(matrix).max(), 1.0, annotate=".1f")
+            style.heatmap(ax, matrix, 1.0, annotate=".1f")
             axes[0, number - 1].set_title(f"draw {number}", fontsize=9)
         row[0].set_ylabel(name)
     return fig

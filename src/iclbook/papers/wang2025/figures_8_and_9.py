@@ -15,10 +15,12 @@ from ...drawing import style
 from ...models.functional_gd import FunctionalGD
 from ...models.kernels import KERNELS
 from ...models.trained_tf import TrainedStep
-from ...statistics import Estimate, standard_error
+from ...statistics import Estimate
 from ...tasks.categorical import Quadrants
+from .bounds import quadrant_bound
 from .contexts import TEST, UnitContexts, numbers, sample_contexts, stopped, stopped_parameters
-from .figures_3_to_5 import Get, difference
+from .figure_9_data import PublishedQuadrants, figure_9_context
+from .figures_3_to_5 import Get, difference, estimate
 from .studies import SIZES
 
 #: Points along each side of the maps.
@@ -31,9 +33,9 @@ OVERLAP = 0.031
 KINDS = ("gd", "tf")
 
 
-def trained(get: Get, kernel: str, kind: str) -> list[FunctionalGD | TrainedStep]:
+def trained(get: Get, study: str, kernel: str, kind: str) -> list[FunctionalGD | TrainedStep]:
     """The trained model of each start at its best validation record."""
-    stored = stopped_parameters(get(f"square_{kernel}"), kind)
+    stored = stopped_parameters(get(study), kind)
     return [model_of_run(kernel, dict(zip(stored, run, strict=True))) for run in zip(*stored.values(), strict=True)]
 
 
@@ -43,10 +45,10 @@ def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str]
     task = Quadrants(N=SIZES[profile].quad_N)
     batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
     context, query = batch.context.double(), batch.query.double()
+    models = {(kind, k): trained(get, f"square_{k}", k, kind) for k in KERNELS for kind in KINDS}
     found = {
-        (kind, kernel): np.stack([torch.softmax(m(context, query), 0).numpy() for m in trained(get, kernel, kind)])
-        for kernel in KERNELS
-        for kind in KINDS
+        which: np.stack([torch.softmax(model(context, query), 0).numpy() for model in each])
+        for which, each in models.items()
     }
     return found, batch.target[0].long().numpy()
 
@@ -57,10 +59,10 @@ def near(get: Get) -> np.ndarray:
     return np.abs(tf - gd.mean()) <= OVERLAP
 
 
-def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray, bound: Estimate) -> dict[str, Any]:
-    """Records that decide figure 8, from :func:`answers`; ``bound`` is the mean maximum probability of this draw of W_e. Control: Trained TF with softmax attention
-    beside GD with linear attention. Trained TF with linear attention ends in two ways: the share of starts near GD, and how far the NLLs of those starts and
-    of the others are from GD's."""
+def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray) -> dict[str, Any]:
+    """What decides figure 8, from :func:`answers`, and the mean maximum probability of the authors' two W_e, of their program's trainings and of figure 9, and of
+    ours. Control: Trained TF with softmax attention beside GD with linear attention. Trained TF with linear attention ends in two ways: the share of starts
+    near GD, and how far the NLLs of those starts and of the others are from GD's."""
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
     nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
     runs = {key: each.mean(1) for key, each in hits.items()}
@@ -80,7 +82,10 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
         "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
         "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
         "fig8/stuck_nll_gap": 0.0 if left.all() else abs(float((gd - tf)[~left].mean())),
-        "fig8/bound": bound,
+        "fig8/authors_bounds": [
+            quadrant_bound(PublishedQuadrants(source=each).embedding) for each in ("training", "map")
+        ],
+        "fig8/bound": quadrant_bound(Quadrants().embedding),
         "fig8/seeds": len(linear),
     }
     for name, score in (("", hits), ("nll_", nll)):
@@ -125,40 +130,58 @@ class Maps(NamedTuple):
     shown: list[int]  # three categories, the most probable ones of the quadrants
 
 
+def maps_of(
+    models: Sequence[list[FunctionalGD | TrainedStep]], task: Quadrants, tokens: Tensor, chosen: Tensor
+) -> Maps:
+    """Maps of GD's and Trained TF's models for one context, tokens ``(N, d + 1)``, whose quadrants have categories ``chosen (4,)``."""
+    w, points = task.embedding.double(), grid()
+    tops = (w.T @ w)[chosen].argmax(-1)  # which category is most probable where f = w_c
+    runs = (torch.stack([over_points(model, tokens, points) for model in each]) for each in models)
+    f = task.latent(points[..., None], points, chosen[:, None])[..., 0].double()  # (P, d')
+    truth = torch.softmax(w.T @ f.T, dim=0)
+    gd, tf, truth = (p.unflatten(-1, (GRID, GRID)).numpy() for p in (*runs, truth))
+    return Maps(gd, tf, truth, tokens.numpy(), list(dict.fromkeys(tops.tolist()))[:3])
+
+
 def maps(get: Get, profile: str, kernel: str, contexts: int) -> list[Maps]:
-    """Figure 9 for the first test contexts whose quadrants have three different most probable categories or more."""
+    """Figure 9 for the first contexts of ours whose quadrants have three different most probable categories or more."""
     task = Quadrants(N=SIZES[profile].quad_N)
     w, drawn = task.embedding.double(), sample_contexts(task, 64, 21).context.double()
     chosen = task.chosen(numbers(task, 0, 21)[1])[:, :64]  # categories of the quadrants (4, 64)
-    tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64): which category is most probable where f = w_c
-    points = grid()
-    models = [trained(get, kernel, kind) for kind in KINDS]
-    found = []
-    for b in [b for b in range(64) if len(tops[:, b].unique()) >= 3][:contexts]:
-        tokens = drawn[..., b]
-        runs = (torch.stack([over_points(model, tokens, points) for model in each]) for each in models)
-        f = task.latent(points[..., None], points, chosen[:, [b]])[..., 0]  # (P, d')
-        truth = torch.softmax(w.T @ f.T, dim=0)
-        gd, tf, truth = (p.unflatten(-1, (GRID, GRID)).numpy() for p in (*runs, truth))
-        found.append(Maps(gd, tf, truth, tokens.numpy(), list(dict.fromkeys(tops[:, b].tolist()))[:3]))
-    return found
+    tops = (w.T @ w)[chosen].argmax(-1)  # (4, 64)
+    models = [trained(get, f"square_{kernel}", kernel, kind) for kind in KINDS]
+    several = [b for b in range(64) if len(tops[:, b].unique()) >= 3][:contexts]
+    return [maps_of(models, task, drawn[..., b], chosen[:, b]) for b in several]
 
 
 def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any]]:
-    """Figure 9: distance and correlation of GD's and Trained TF's maps with RBF attention, run by run and then averaged, one number for each context; the
-    first context's maps. Control: GD with linear attention in GD's place. Values: the same of GD's next start, and the share of the square where the most
-    probable category is the right one."""
+    """Figure 9: the maps of GD and Trained TF with RBF attention on the authors' own context, and how far they are apart. On contexts of ours: their mean
+    absolute difference as a share of the control's, and their correlation, means over contexts of means over runs; control: GD with linear attention in GD's
+    place. Values: the difference itself, that of GD's next start, and the share of the square where the most probable category is the right one."""
+    authors = maps_of(
+        [trained(get, "published_map", "rbf", kind) for kind in KINDS], PublishedQuadrants(), *figure_9_context()
+    )
+    apart, alike = compared(authors.gd, authors.tf, authors.shown)  # (R,) each
     found, flat = (maps(get, profile, kernel, contexts) for kernel in ("rbf", "linear"))
-    own = np.array([compared(m.gd, m.tf, m.shown) for m in found])  # (contexts, 2, R)
-    control = np.array([compared(o.gd, m.tf, m.shown) for m, o in zip(found, flat, strict=True)])
-    seeds = np.array([compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found])
-    values: dict[str, Any] = {"fig9/seeds_difference": seeds[:, 0].mean(-1).tolist()}
-    for i, name in enumerate(("difference", "correlation")):
-        values[f"fig9/{name}"] = Estimate.mean(own[:, i])
-        values[f"fig9/control_{name}"] = control[:, i].mean(-1).tolist()
+    own = np.array([compared(m.gd, m.tf, m.shown) for m in found]).mean(-1)  # (contexts, 2)
+    control = np.array([compared(o.gd, m.tf, m.shown) for m, o in zip(found, flat, strict=True)]).mean(-1)
+    seeds = np.array([compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found]).mean(-1)
+    values: dict[str, Any] = {
+        "fig9/authors_context": authors.shown == printed("wang2025")["fig9/categories"],
+        "fig9/authors_difference": estimate(apart),
+        "fig9/authors_correlation": estimate(alike),
+        "fig9/contexts": len(found),
+        "fig9/share": Estimate.ratio(own[:, 0], control[:, 0]),
+        "fig9/difference": estimate(own[:, 0]),
+        "fig9/control_difference": float(control[:, 0].mean()),
+        "fig9/seeds_difference": float(seeds[:, 0].mean()),
+        "fig9/correlation": estimate(own[:, 1]),
+        "fig9/control_correlation": float(control[:, 1].mean()),
+    }
     for kind in KINDS:
-        values[f"fig9/right_{kind}"] = [float((getattr(m, kind).argmax(1) == m.truth.argmax(0)).mean()) for m in found]
-    return found[0], values
+        right = [float((getattr(m, kind).argmax(1) == m.truth.argmax(0)).mean()) for m in found]
+        values[f"fig9/right_{kind}"] = float(np.mean(right))
+    return authors, values
 
 
 def compared(a: np.ndarray, b: np.ndarray, shown: list[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -176,19 +199,19 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
         "q-own-kernel/own": [float(apart[k, k].mean()) for k in KERNELS],
-        "q-own-kernel/own_se": [float(standard_error(apart[k, k] - nearest[k])) for k in KERNELS],
+        "q-own-kernel/own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
         "q-own-kernel/nearest": [float(nearest[k].mean()) for k in KERNELS],
     }
 
 
 def plot_training(get: Get, bound: float) -> Figure:
-    """Figure 8 (and linear attention): test accuracy along training, every start and their mean; dots: mean maximum probability, and as printed."""
+    """Figure 8 (and linear attention): test accuracy against learning steps, every start and their mean; dots: mean maximum probability; dashes: as printed."""
     fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
     for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
         looks = zip(KINDS, style.PALETTE, ("GD", "Trained TF"), (0.16, 0.05), strict=False)
         for group, colour, label, height in looks:
             arrays = get(f"square_{kernel}").group(group)
-            steps, accuracy = arrays["steps"][1:], arrays["accuracy_test"][1:]
+            steps, accuracy = arrays["steps"], arrays["accuracy_test"]
             ax.plot(steps, accuracy, color=colour, lw=0.6, alpha=0.5)
             ax.plot(steps, accuracy.mean(1), color=colour, lw=2, label=label)
             end, look = f"end: {accuracy[-1].mean():.2f}", {"color": colour, "ha": "right", "fontsize": 8}
@@ -197,9 +220,9 @@ def plot_training(get: Get, bound: float) -> Figure:
         says = printed("wang2025")["section6/bound"]
         ax.axhline(says, color=style.COLOURS["paper"], ls="--", lw=1, label="the paper's bound")
         ax.set(title=name, ylim=(0, 0.65))
-        style.log_ticks(ax, "x", (100, 10_000))
+        ax.set_xticks([0, steps[-1] // 2], ["0", f"{steps[-1] // 2:,}"])
     axes[0].set_ylabel("test accuracy")
-    axes[2].set_xlabel("minibatches")
+    axes[2].set_xlabel("learning steps")
     handles = {label: h for h, label in zip(*axes[0].get_legend_handles_labels(), strict=True)}
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8)
     return fig

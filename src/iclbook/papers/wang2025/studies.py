@@ -34,6 +34,7 @@ from .contexts import (
     PublishedContexts,
     UnitContexts,
 )
+from .figure_9_data import PublishedQuadrants
 from .language import language_studies
 
 GD_RATE, TF_RATE = 0.03, 0.01
@@ -42,6 +43,8 @@ GD_BATCH, TF_BATCH = 256, 128
 CODE_BATCH, CODE_RATE = 512, 0.001
 #: Trained TF's rate in its longest training, with N = 125.
 LONG_RATE = 0.003
+#: Rate of the short trainings of figure 9, from which it falls.
+MAP_RATE = 0.003
 #: Blocks of figure 4 that are trained on new draws.
 DEPTHS = (1, 2, 3)
 #: Groups of figures 10 and 11: the name, the initialisation, whether the true W_e is held.
@@ -63,10 +66,12 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
     "long": (10_000, 6),  # of two-block TF in figure 5
+    "map": (3000, 6),  # of figure 9 on the authors' W_e
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
+    "authors_depths": ((1, 2, 3), (1, 2, 3)),  # those scored on the authors' test contexts
     "held_out": (2048, 256),  # validation contexts, and as many test contexts
-    "wide_held_out": (1024, 64),  # the same at N = 125
+    "wide_held_out": (1024, 64),  # the same at N = 125 where they are not the authors' 2,048
     "wide_N": (125, 25),  # context sizes
     "quad_N": (100, 30),
     "units": (5, 2),  # draws of everything
@@ -100,9 +105,11 @@ def group(
     return Group(name, model, sizes | own | kwargs, runs, loss=cross_entropy, observe=observe, keep=keep)
 
 
-def by_depth(contexts: OnHeldOut, runs: Sequence[Run], depths: Sequence[int]) -> list[Group]:
+def by_depth(
+    contexts: OnHeldOut, runs: Sequence[Run], depths: Sequence[int], keep: tuple[str, ...] = ()
+) -> list[Group]:
     """GD with softmax attention at several numbers of blocks."""
-    return [group(f"softmax-{k}", FunctionalGD, contexts, runs, kernel="softmax", n_blocks=k) for k in depths]
+    return [group(f"softmax-{k}", FunctionalGD, contexts, runs, keep, kernel="softmax", n_blocks=k) for k in depths]
 
 
 def study(name: str, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False) -> Study:
@@ -156,19 +163,23 @@ def published_block(s: Sizes) -> Study:
 
 
 def figure_4(s: Sizes) -> list[Study]:
-    """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and contexts
-    with N = 125, which drew it."""
+    """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and training
+    contexts with N = 125, which drew it. ``published_blocks`` is scored on the authors' 2,048 test contexts, ``published_depths``, with more numbers of
+    blocks, on 1,024 others from the same law."""
     narrow = OnHeldOut(Contexts(Anchors(), "inner", True), s.held_out)
-    wide = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.wide_held_out)
+    seen = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
+    authors, others = (OnHeldOut(seen, n) for n in (s.held_out, s.wide_held_out))
     many, few = (runs_of(range(n), GD_RATE, 0) for n in (s.seeds, s.few))
     return [
         study("deep_gd", s.one_L, by_depth(narrow, many, s.depths), s.deep, GD_BATCH),
-        study("published_depths", s.one_L, by_depth(wide, few, s.depths), s.wide, 64),
+        study("published_depths", s.one_L, by_depth(others, few, s.depths), s.wide, 64),
+        study("published_blocks", s.one_L, by_depth(authors, few, s.authors_depths, GD_PARAMETERS), s.wide, 64),
     ]
 
 
 def figure_5_left(L: int, s: Sizes) -> list[Study]:
-    """Figure 5, left, at one number of contexts on the authors' W_e and contexts with N = 125, which drew it; GD as in figure 4."""
+    """Figure 5, left, at one number of contexts on the authors' W_e and training contexts with N = 125, which drew it, scored on 1,024 test contexts from the
+    same law that are not theirs; GD as in figure 4."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
     cached, tokens = (OnHeldOut(contexts, s.wide_held_out) for contexts in seen)
     gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
@@ -183,6 +194,16 @@ def square(s: Sizes) -> list[Study]:
     gd = {k: group("gd", FunctionalGD, prompts, runs, GD_PARAMETERS, kernel=k) for k in KERNELS}
     tf = {k: group("tf", TrainedStep, prompts, runs, TF_PARAMETERS, kernel=k, init="code") for k in KERNELS}
     return [at_length(s, f"square_{k}", [gd[k], tf[k]], s.quad_L) for k in KERNELS]
+
+
+def figure_9(s: Sizes) -> Study:
+    """GD and Trained TF with RBF attention on contexts of the W_e that drew figure 9's context, shorter than those of figure 8, with a rate that falls."""
+    contexts = OnHeldOut(UnitContexts(PublishedQuadrants(N=s.quad_N)), s.held_out)
+    runs, falls = runs_of(range(s.few), MAP_RATE), Cosine(end=0.01)
+    gd = group("gd", FunctionalGD, contexts, runs, GD_PARAMETERS, kernel="rbf")
+    tf = group("tf", TrainedStep, contexts, runs, TF_PARAMETERS, kernel="rbf", init="code")
+    batch = min(GD_BATCH, s.quad_L // 4)
+    return study("published_map", s.quad_L, [replace(each, schedule=falls) for each in (gd, tf)], s.map, batch)
 
 
 def erased(s: Sizes) -> Study:
@@ -248,6 +269,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
         *published(s),
         *square(s),
+        figure_9(s),
     ]
     return {one.name: one for one in every} | language_studies(profile)
 
@@ -255,10 +277,10 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 #: Key of a figure's minutes -> beginnings of the names of its studies; every name begins with the empty one.
 MINUTES = {
     "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
-    "time/fig4": ("deep_gd", "published_depths"),
+    "time/fig4": ("deep_gd", "published_depths", "published_blocks"),
     "time/fig5-left": ("published_two_",),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
-    "time/fig8-9": ("square",),
+    "time/fig8-9": ("square", "published_map"),
     "time/fig10-11": ("long",),
     "time/draws": ("new",),
     "time/published": ("published_narrow", "published_printed"),

@@ -135,11 +135,14 @@ def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
 
 def least_curvature() -> dict[str, Any]:
     """A law within the assumptions whose stationary scalars are no minimum in B, without sampling: covariates in the plane, uniform on the orbits of four
-    prompts under the symmetries of a triangle. Where L-BFGS ends: smallest eigenvalue of the Hessian in both layers' B, largest derivative in the scalars."""
-    x = torch.randn(4, 3, 2, generator=torch_rng(5), dtype=torch.float64)
+    prompts under the symmetries of a triangle. The prompts and W_e are the counterexample itself and the same at every draw. Where L-BFGS ends: smallest
+    eigenvalue of the Hessian in both layers' B, largest derivative in the scalars."""
+    seeded = torch.Generator().manual_seed
+    x = torch.randn(4, 3, 2, generator=seeded(5), dtype=torch.float64)
+    w = torch.randn(WIDTH, CLASSES, generator=seeded(10_000)).double()
     group = torch.from_numpy(affine_group(2))
     x = torch.einsum("gij,pnj->gpni", group, x / x.norm(dim=-1, keepdim=True)).flatten(0, 1)
-    mean = population.exact_loss(x, embedding(), sharpness=3.0, gain=3.0)
+    mean = population.exact_loss(x, w, sharpness=3.0, gain=3.0)
     (b, t), slopes, _ = descend_scalars(lambda b, t: mean(scaled(b, 2), scaled(t, WIDTH)), 300)
     held = scaled(t, WIDTH)
     hessian = torch.func.hessian(lambda at: mean(at, held))(scaled(b, 2)).reshape(8, 8)
