@@ -25,6 +25,7 @@ OPEN_WORDS = {
     "no": "is answered no",
     "too close to call": "is too close to call",
     "out of reach": "is out of reach",
+    "fails here, at a smaller size": "fails here, at a smaller size",
     "not yet tested": "is not yet tested",
     "open": "is open",
 }
