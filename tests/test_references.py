@@ -69,7 +69,7 @@ def test_a_value_may_move_by_what_rounding_does_or_no_reader_sees():
     assert reference.allowance("fig1/a") == 0.4, "four spreads"
     assert reference.allowance("fig1/b") == [0.5e-5, 0.003], "five digits, or a hundredth of the error"
     assert reference.allowance("fig1/own_se") == 0.003, "an error, to a hundredth of itself"
-    assert reference.allowance("thm1/c") == 2 * 2.0**-40, "a closed form"
+    assert reference.allowance("thm1/c") == 2 * 2.0**-40, "no machine moves a value of it"
     assert reference.allowance("n/on") == 0
 
 

@@ -1,8 +1,8 @@
 """References: what a chapter recorded, how far rounding alone carries each value, and the verdicts; ``references/<profile>/<chapter>.json``.
 
-A value agrees with its reference if it differs by no more than rounding can do or a reader can tell: the largest of four times its *spread*, a hundredth
-of its standard error, and five digits where rounding moves any value of its figure (the first part of its key). The spread is its largest deviation
-when the chapter runs on the two emulated machines :data:`MACHINES`. Closed forms, which no machine moves, agree to :data:`ROUNDING`.
+A value agrees with its reference if it differs by no more than rounding can do or a reader can tell: the largest of four times its *spread*, five digits and
+a hundredth of its standard error. The spread is its largest deviation when the chapter runs on the two emulated machines :data:`MACHINES`. Where they move no value
+of a figure (the first part of a key), its values agree to :data:`ROUNDING`, as closed forms do.
 """
 
 import json
@@ -79,10 +79,10 @@ class Reference:
     def _allowance(self, key: str, value: Value, spread: float, error: float) -> float:
         if isinstance(value, bool | str):
             return spread
-        if key.endswith("_se"):
-            error = abs(value)
-        digits = DIGITS if figure_of(key) in self.inexact else ROUNDING
-        return max(SPREADS * spread, digits * abs(value), ERRORS * error)
+        if figure_of(key) not in self.inexact:
+            return max(SPREADS * spread, ROUNDING * abs(value))
+        error = abs(value) if key.endswith("_se") else error
+        return max(SPREADS * spread, DIGITS * abs(value), ERRORS * error)
 
     def agrees(self, key: str, measured: Value) -> bool:
         """Whether a value agrees with its reference (see the module)."""
