@@ -115,7 +115,7 @@ def kl_values(
         "kl/mean": float(kl.mean()),
         "kl/end": Estimate.mean(kl / known),
         "kl/share": shares.mean(0).tolist(),
-        "kl/beyond_starts": paired(shares[:, 0] - shares[:, 1]),
+        "kl/log_ratio": paired(np.log(shares[:, 0] / shares[:, 1])),
         "kl/diffuse": paired(em["spread"][-1] - sgd["spread"][-1]),
         "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
     }
@@ -162,19 +162,40 @@ def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Es
     }
 
 
-def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
-    """Root mean square of dL/dv over the larger of those of dL/dq and dL/dk, at the first and the last early record: median over runs."""
-    ratios: list[float] = []
+def activation_ratios(runs: Sequence[Followed]) -> dict[str, float]:
+    """Root mean square of dL/dv over those of dL/dq and of dL/dk, at the first and the last early record: medians over runs."""
+    ratios: list[tuple[float, float]] = []
     for run in runs:
         x, y = run.inputs()
         for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
             _, d = closed.every_gradient(x, y, run.at(record), closed.causal_mask(len(x)))
             q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
-            ratios.append(v / max(q, k))
-    return {"sizes/activation_v_over_qk": float(np.median(ratios))}
+            ratios.append((v / q, v / k))
+    return {f"sizes/activation_v_over_{name}": of for name, of in zip("qk", np.median(ratios, 0).tolist(), strict=True)}
 
 
-# -- what comes to rest first: sections 6.3 and 10.3 ----------------------------------------------------------------------
+# -- what comes to rest first: sections 6.1, 6.3 and 10.3 -----------------------------------------------------------------
+
+
+def equalised(run: Followed, record: int) -> tuple[float, float]:
+    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` weighted by attention, and the norm of dL/ds."""
+    x, y = run.inputs()
+    mask = closed.causal_mask(len(x))
+    found = closed.forward(x, run.at(record), mask)
+    d = closed.every_gradient(x, y, run.at(record), mask, found)[1]
+    apart = closed.advantage(found.alpha, d["alpha"])
+    return float((found.alpha * apart**2).sum(-1).mean().sqrt()), float(d["s"].norm())
+
+
+def freezing_values(every: Mapping[str, Sequence[Followed]]) -> dict[str, Estimate]:
+    """Sections 6.1 and 6.3, by setting: both of :func:`equalised` at the end of training over the same at its start, mean over runs."""
+    found = {}
+    for setting, runs in every.items():
+        ratios = np.array([np.divide(equalised(run, -1), equalised(run, 0)) for run in runs]).T  # (2, R)
+        found |= {
+            f"freezing/{setting}/{name}": Estimate.mean(of) for name, of in zip(("apart", "slope"), ratios, strict=True)
+        }
+    return found
 
 
 def attention_rows(run: Followed) -> np.ndarray:
@@ -201,22 +222,23 @@ def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
-    """Way left ``(records, R)`` of attention, of the values and of the held-out loss above its floor, ``gap (records, R)``."""
+    """Way left ``(records, R)`` of attention, of the values and of calibration: the root of the held-out loss above its floor, ``gap (records, R)``, since a loss
+    is of second order in the distance to its end."""
     return {
         "attention": way_left(np.stack([attention_rows(run) for run in runs], 1)),
         "values": way_left(np.stack([value_paths(run.chain, run.seed, run.w) for run in runs], 1)),
-        "error": way_left(gap[..., None]),
+        "calibration": np.sqrt(way_left(gap[..., None])),
     }
 
 
 def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
-    """How much nearer to its end attention is than values and error, mean over training and paired by run; recorded as ``prefix/left``,
+    """How much nearer to its end attention is than values and error, mean over training and paired by run; recorded as ``prefix/way_left``,
     ``prefix/before_values`` and ``prefix/before_<error_name>``."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
     return {
-        f"{prefix}/left": [float(own.mean()) for own in mean.values()],
+        f"{prefix}/way_left": [float(own.mean()) for own in mean.values()],
         f"{prefix}/before_values": paired(mean["attention"] - mean["values"]),
-        f"{prefix}/before_{error_name}": paired(mean["attention"] - mean["error"]),
+        f"{prefix}/before_{error_name}": paired(mean["attention"] - mean[error_name]),
     }
 
 
@@ -229,6 +251,6 @@ def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
             ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))
+        ax.legend(fontsize=8)
     axes[0].set_ylabel("way left")
-    axes[0].legend(fontsize=8)
     return fig
