@@ -423,6 +423,27 @@ record.verdicts("kl", "clusters")
 # | before training | {glue:text}`clusters/start` |
 # | after | {glue:text}`clusters/end` |
 # | with shuffled symbols | {glue:text}`clusters/shuffled` |
+#
+# What, then, has attention learned? A linear classifier that sees the present symbol alone, without attention, has a lower held-out loss than the schedule's head, by {glue:text}`map/behind` nats
+# (standard error {glue:text}`map/behind_se`).
+
+# %% mystnb={"image": {"alt": "Heat maps of attention by the symbol asked and the symbol read, for two seeds: before training, after the schedule and after SGD. The patterns of one seed are alike and grow stronger; there is no diagonal."}} tags=["hide-input"]
+figure_9.plot_attention_maps(kept["em"], onward[0], seeds=(0, len(kept["em"]) // 2))
+style.show(of=[stored["shown"], stored["onward"]])
+record.all(figure_9.learned_map_values(em, kept["em"]))
+
+# %% [markdown]
+# *Training amplifies the random map that a head starts with; no head learns to look for its own symbol. Attention on each symbol (column) by queries that show each symbol (row), over uniform
+# attention, on a logarithmic scale: red more, blue less. A row is a seed.*
+#
+# | Attention, each seed | |
+# |---|---|
+# | on the query's own symbol, over chance, before training | {glue:text}`map/own_before` |
+# | the same after the schedule | {glue:text}`map/own_after` |
+# | correlation of the two maps | {glue:text}`map/alike` |
+# | spread of the map, after over before | {glue:text}`map/grown` |
+#
+# An E-step would give each query the positions that explain it best, whatever the start. Here the initial weights choose the map, the values learn what it delivers, and another start leads to another map.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Are value gradients small?
@@ -551,16 +572,11 @@ record.verdicts("frame-precision", "freezing", "unfurling")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Diagnostics and regularisation
-# Section 8.1's diagnostics, live on a run of the schedule halfway through: how often a position is read tells where it stands and little more.
+# Section 8.1 proposes to watch the advantage and the column usage of attention. We try both on the schedule's runs, halfway through training.
 
-# %% mystnb={"image": {"alt": "Column usage against position: the marks lie along the curve of uniform attention."}} tags=["hide-input"]
-section_8.plot_usage(kept["em"][0])
-style.show(of=[stored["shown"]])
+# %% tags=["hide-input"]
 record.all(section_8.diagnostic_values(kept["em"]))
 record.all(section_8.regularisation_values(study["regularisation"], short_chains))
-
-# %% [markdown]
-# *How often a position is read follows from its place: usage lies on the curve of uniform attention.*
 
 # %% tags=["remove-input"]
 record.verdicts("diagnostics", "regularisation")
