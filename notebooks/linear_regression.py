@@ -19,7 +19,7 @@
 # gradient descent** on the pairs it is shown; with one head it does something else, less well.
 #
 # **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
-# printed scale 0.13 and weight 3.5 are one point on a long curve of nearly equal loss, and the noise of training chooses the point. With other seeds single runs stray further than our bounds allow, so what is said of *every* run is undecided
+# printed scale 0.13 and weight 3.5 are one point on a long curve of nearly equal loss, and the noise of training chooses the point. Now and then a head is still dying when training ends
 # ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
@@ -263,11 +263,8 @@ sides = {
     "code": read_counts(paired, code_scale(d), read_sides, score_scale="code"),
 }
 sides = {reading: {h: of[h] for h in several} for reading, of in sides.items()}
-record.all(
-    trained_circuits.finding_1(
-        {"text": (several, sides["text"]), "code": (several_coded, sides["code"])}
-    )
-)
+both_sides = {"text": (several, sides["text"]), "code": (several_coded, sides["code"])}
+record.all(trained_circuits.finding_1(both_sides))
 record.all(trained_circuits.one_sided_form(seeds, adam))
 
 # %% [markdown]
@@ -280,7 +277,9 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 # Ends with one sign
 # only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of {glue:text}`census/gd_runs` runs each). Dummy
 # heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. If $\omega + \mu$ starts with the same sign in both
-# heads, {glue:text}`census/same_start` end one-sided; otherwise {glue:text}`census/mixed_start` ([exercise 4](#exercises)).
+# heads, {glue:text}`census/same_start` end one-sided; otherwise {glue:text}`census/mixed_start` ([exercise 4](#exercises)). Under Adam the first steps decide as well: of the
+# runs whose heads grow towards opposite sides after 24 steps and of the others, {glue:text}`census/adam_growth` end one-sided. So opposite signs of $OV$ at the start are no cure by themselves. With
+# them and without, {glue:text}`census/adam_opposite_ov` end one-sided, because the random $KQ$ may turn a head round.
 #
 # Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
 # heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
@@ -291,7 +290,7 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "abs omega and sum of positive mu against the training step for two, three and four heads, with the paper's 0.13 and 3.5."}}
 style.show(trained_circuits.plot_limits(several, several_coded), of=[iso])
-record.all(trained_circuits.finding_4(sides) | trained_circuits.scales(two))
+record.all(trained_circuits.finding_4(both_sides) | trained_circuits.scales(two))
 record.all(trained_circuits.limits({"text": several, "code": several_coded}))
 record.all(trained_circuits.common_scale(several, adam[2], d, L, s2))
 
@@ -307,10 +306,17 @@ record.verdicts("fig2.8", "kf4")
 # become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
 #
 # Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. But they come to rest at different
-# places. ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here.) As printed, two heads settle at $\gamma =$ {glue:text}`scale/text/gammas` and $\sum_{+}\mu =$
-# {glue:text}`scale/text/mus` (one number a seed); as coded, at {glue:text}`scale/code/gammas` and {glue:text}`scale/code/mus`. A reading fits if the paper's numbers lie where one more of our runs
-# would, and the other reading's mean does not; the badges say which one does. The two printed numbers are not independent: on the solution manifold (below) a sum of 3.5 goes with $\gamma =$
-# {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as coded lie on the same curve, a few per cent further on.
+# places ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here):
+#
+# | Two heads, each seed with a pair | $\gamma$ | $\sum_{+}\mu$ |
+# |---|---|---|
+# | scores as printed | {glue:text}`scale/text/gammas` | {glue:text}`scale/text/mus` |
+# | scores as coded | {glue:text}`scale/code/gammas` | {glue:text}`scale/code/mus` |
+# | the paper | 0.13 | 3.5 |
+#
+# The two printed numbers are one: on the
+# solution manifold (below) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as coded settle a few per cent further along the same curve, those as printed
+# more than a tenth.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 style.show(
@@ -321,7 +327,9 @@ style.show(
 )
 record.all(trained_circuits.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
-record.all(trained_circuits.eight_heads(heads[8], heads[2]) if 8 in heads else {})
+record.all(
+    trained_circuits.eight_heads(*(heads[h] for h in (8, 4, 2))) if 8 in heads else {}
+)
 trained_circuits.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
@@ -337,7 +345,7 @@ trained_circuits.settled_table(heads[8]) if 8 in heads else None
 # $(\mu, -\mu)$ is computed by quadrature, without sampling: by rotational invariance only the length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens
 # independent. The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and 0.13 costs only {glue:text}`minimiser/cost_of_013` more: it is a noise level.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate for three batch sizes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate over root of batch, for three batch sizes, on one line."}}
 manifold = learning_rates.solution_manifold(36 if paper else 12, d, L, s2)
 noise = {b: results(f"noise_b{b}", profile, device) for b in BATCHES}
 settings = learning_rates.read_settings(noise)
@@ -358,8 +366,8 @@ varied = learning_rates.read_variations(lambda name: results(name, profile, devi
 record.all(learning_rates.variation_records(varied))
 
 # %% [markdown]
-# *The true loss has a minimum, on a curve so flat that the noise of training decides where a run rests. Loss of a pair with its best $\mu$ (disc: the minimum), and $\gamma$ after training against
-# the learning rate, every run a dot. The paper's 0.13 is drawn in both.*
+# *The true loss has a minimum on a curve so flat that the noise of training decides where a run rests: $\gamma$ grows as a power of rate over root of batch. Loss of a pair with its best $\mu$ (disc: the
+# minimum), and $\gamma$ after training, every run a mark; open: the lowest rate, where $\gamma$ still falls. The paper's 0.13 is dashed in both.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
@@ -367,14 +375,15 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # %% [markdown]
 # Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and
 # by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first
-# factor is a lower bound.) The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma`
+# factor is a lower bound.) Both follow one law: where $\gamma$ has come to rest it is proportional to $(\text{rate} / \sqrt{\text{batch}})^p$ with $p =$ {glue:text}`noise/power`, to within
+# {glue:text}`noise/off`. Rate over root of batch is the size of Adam's random steps, their temperature, so $\gamma$ is a thermometer. The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma`
 # ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
 # $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
 # so flat a loss. So 0.13 is one recipe's noise level.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
 # rate and the batch. The fourth keeps heads of one sign, as in the seed sweep above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
-# hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`variations/runs` runs (momentum, AdamW, ten covariates, more noise).
+# hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`census/runs` runs of each: momentum, AdamW, ten covariates, more noise.
 
 # %% [markdown]
 # ## Key finding 3: the learned predictor is a gradient step
@@ -452,8 +461,8 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# The approximation stays below the true loss all along the run (relative error, where they are nearest: {glue:text}`approx/signed_max`). Near the
-# optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
+# After the first steps the approximation is lower than the true loss, by {glue:text}`approx/below_most` at most and {glue:text}`approx/below_end` at the end, and goes up and down with it. Its relative
+# error is {glue:text}`approx/largest` at most. Near the optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
 # losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
 # $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
 #
@@ -535,8 +544,8 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two stages, and no end
-# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that the $\mu$ cancel in
-# the second.
+# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that with two and
+# three heads the $\mu$ cancel in the second stage only, and with four heads between the two.
 
 # %% tags=["hide-input"]
 figure_2_7.show_stages(d, L, s2, few=not paper)
@@ -548,18 +557,18 @@ record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(descent, d, L
 record.all(theorem_1.expansion_records(d, L, s2))
 
 # %% [markdown]
-# *Signs match at once; the $\mu$ sum to zero at about the time at which all $|\omega|$ are equal. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
+# *Signs match at once. The $\mu$ sum to zero when all $|\omega|$ become equal, or, with four heads, well before. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
 
 # %% tags=["remove-input"]
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
 # So the first stage
-# falls apart: signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). They cancel at about the time at which the scales
-# become equal. Which of the two comes first depends on the tolerance that one chooses for each; that zero sum belongs to the second stage does not.
+# falls apart: signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). With two and three heads the scales
+# become equal at that time; with four heads later: {glue:text}`stage/equal_over_zero` times as late. So with four heads zero sum comes before equal scales, as the paper says, though long after the signs.
 #
-# The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too, but equal scales alone do not make it an equality, as the paper says: the even terms vanish
-# only where the $\mu$ sum to zero as well.
+# The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too. Equal scales make it an equality where the $\mu$ sum to zero, as they do in Stage II; equal
+# scales alone do not, for the even terms remain.
 #
 # And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. There $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$:
 # there is no scale at which it stops.
@@ -622,7 +631,8 @@ tasks = {name: study[f"multitask_{name}"].data for name in runs}
 both = figures_3_2_to_3_5.read_settings(runs, tasks)
 shown = {"text": both["text"], "published code": both["code"]}
 style.show(figures_3_2_to_3_5.plot_multitask(shown, run=0), of=runs.values())
-record.all(figures_3_2_to_3_5.multitask_records(both, runs, tasks))
+starts = results("seeds_multitask", profile, device)
+record.all(figures_3_2_to_3_5.multitask_records(both, runs, tasks, starts))
 
 # %% [markdown]
 # *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
@@ -638,7 +648,7 @@ record.verdicts(
 # of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
 # heads make two separate gradient steps. Two heads do not suffice.
 #
-# In the code's setting four heads make the same two steps. In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
+# In the code's setting four heads make the same two steps; from {glue:text}`fig3.4/code/exclusive` of the starts each task gets a pair of its own. In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
 # $f_{mj} = \frac1L \sum_\ell y_{\ell m} \bar x_{\ell j}$ the best predictor of task $n$ is $\sum_j x_{qj} \sum_m c_{mj} f_{mj}$, and every feature $j$ asks for its own $c_j$:
 #
 # $$ A_j c_j = b_j, \qquad A_j = \mathbb{E}\, f_j f_j^\top, \quad b_j = \mathbb{E}\, f_j \beta_j . $$
@@ -687,8 +697,8 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # The error that rises with the length in the paper's figure belongs to the second reading. With the current $1/L$,
 # linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
-# A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention: exact in the limit $\gamma \to 0$ when the tokens' mean is
-# zero, off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
+# A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention, as the paper's next sentence says: exact in the limit
+# $\gamma \to 0$ when the tokens' mean is zero. "Any" linear attention they do not make: they are off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
@@ -750,7 +760,7 @@ steps = figures_4_1_and_4_2.compare(paired, many, eta)
 record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain}, eta))
 
 # %% [markdown]
-# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; thin: seeds, thick: their mean; dashed: the paper's values for
+# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; a line is a seed; dashed: the paper's values for
 # softmax.*
 
 # %% tags=["remove-input"]
@@ -766,8 +776,8 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # | error above that of the best debiased step | {glue:text}`activation/softmax/excess` | {glue:text}`activation/square/excess` | {glue:text}`activation/tanh/excess` |
 # | effective rate | {glue:text}`activation/softmax/rate` | {glue:text}`activation/square/rate` | {glue:text}`activation/tanh/rate` |
 #
-# Yet they hardly differ: debiased gradient descent leaves {glue:text}`activation/debiased` of their variance unexplained (softmax, square, $1 + \tanh$), vanilla gradient descent
-# {glue:text}`activation/vanilla`.
+# Yet they hardly differ: debiased gradient descent leaves {glue:text}`activation/unlike_debiased` of their variance unexplained (softmax, square, $1 + \tanh$), vanilla gradient descent
+# {glue:text}`activation/unlike_vanilla`.
 
 # %% [markdown]
 # ## What to take away

@@ -6,7 +6,7 @@ from ledgers import holds
 
 from iclbook.papers.agarwal2025 import fair_trial, figure_9, figures_6_to_8
 from iclbook.papers.agarwal2025.figures_6_to_8 import Curves
-from iclbook.statistics import share_error
+from iclbook.statistics import share_error, student
 from iclbook.tasks.sticky_chain import StickyChain
 
 
@@ -23,6 +23,26 @@ def test_steps_to_a_level_are_interpolated():
     np.testing.assert_allclose(figures_6_to_8.steps_to(fast, slow["nll"][-1]), [500, 500 / 1.01, 500 / 1.02])
     np.testing.assert_allclose(figures_6_to_8.steps_to(slow, np.full(3, 0.0)), 1000)
     np.testing.assert_allclose(figures_6_to_8.steps_to(slow, np.full(3, 9.0)), 0)
+
+
+def test_curves_are_compared_by_the_area_between_them():
+    """SGD stays at 2; the schedule falls to 1 in a straight line in one seed and to 0 in the other: 1/2 and 1 below in the mean."""
+    steps = np.array([0, 10, 20])
+    sgd = Curves(steps, (1, 2), {k: np.full((3, 2), 2.0) for k in ("nll", "entropy", "accuracy")})
+    em = Curves(steps, (1, 2), {k: 2 - np.array([[0, 0], [0.5, 1], [1, 2]]) for k in ("nll", "entropy", "accuracy")})
+    found = figures_6_to_8.curve_values({"code": (em, sgd)})["fig6-8/loss_apart"]
+    assert found.value == pytest.approx([-0.75])
+    assert found.error == pytest.approx([student(2) * 0.25])
+
+
+def test_an_alternation_pays_two_gradients_a_step():
+    """Alternation that reaches SGD's loss after 500 of 1,000 steps is no faster, gradient for gradient."""
+    others = dict.fromkeys((*fair_trial.RIVALS, "alternating", "uniform0.02", "uniform1"), curves(1.88))
+    for curve in others.values():
+        curve.values["held_out"] = curve["nll"]
+    sgd = curves(1.98)
+    found = fair_trial.fair_values(others["alternating"], sgd, others)["manual/speedup"]
+    assert found.value == pytest.approx(1000 / (2 * np.mean([500, 500 / 1.01, 500 / 1.02])))
 
 
 def test_trials_are_decided_by_paired_differences():

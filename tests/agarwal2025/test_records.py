@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.agarwal2025 import chain_runs, closed_forms, figure_9, figures_6_to_8, section_8, toy_runs
+from iclbook.papers.agarwal2025 import (
+    chain_runs,
+    closed_forms,
+    figure_9,
+    figures_1_to_5,
+    figures_6_to_8,
+    section_8,
+    toy_runs,
+)
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import random_case
 from iclbook.papers.agarwal2025.figures_6_to_8 import Curves
@@ -136,6 +144,73 @@ def test_a_value_left_out_is_attention_renormalised():
     v = torch.tensor([[8.0], [2.0], [4.0]], dtype=torch.float64)
     found = closed_forms.Forward(None, None, v, None, alpha, alpha @ v, None, None)
     assert section_8.without(found, 0).flatten().tolist() == pytest.approx([2, (0.5 + 2) / 0.75])
+
+
+def test_compatibility_apart_is_weighted_by_attention():
+    """Written out, query by query: b by autograd of the weights, its mean and spread under attention; dL/ds by autograd of the scores."""
+    chain = StickyChain(T=30)
+    run = figure_9.Followed(
+        chain, 1, np.arange(1), chain_runs.unpack(np.random.default_rng(0).normal(size=(1, 820))), np.zeros(1)
+    )
+    x, y = run.inputs()
+    w = run.at(0)
+    s = (x @ w.W_Q.T @ (x @ w.W_K.T).T / math.sqrt(10)).requires_grad_()
+    alpha = s.masked_fill(torch.ones_like(s).triu(1).bool(), -math.inf).softmax(-1)
+    alpha.retain_grad()
+    torch.nn.functional.cross_entropy(alpha @ x @ w.W_V.T @ w.W_O.T, y, reduction="sum").backward()
+    spread = []
+    for weights, b in zip(alpha.detach(), alpha.grad, strict=True):
+        mean = (weights * b).sum()
+        spread.append(float((weights * (b - mean) ** 2).sum()))
+    apart, slope = figure_9.equalised(run, 0)
+    assert apart == pytest.approx(np.sqrt(np.mean(spread)), rel=1e-9)
+    assert slope == pytest.approx(float(s.grad.norm()), rel=1e-9)
+
+
+def test_calibration_is_of_first_order():
+    """A loss that has a quarter of its way left has half of its calibration left."""
+    flat = figure_9.Followed(
+        StickyChain(T=30), 1, np.arange(3), chain_runs.unpack(np.arange(3.0)[:, None] * np.ones(820) / 50), np.zeros(3)
+    )
+    found = figure_9.head_left([flat], np.array([[1.1], [0.35], [0.1]]))
+    assert found["calibration"][:, 0].tolist() == pytest.approx([1, 0.5, 0])
+
+
+def test_attention_by_symbol_of_a_head_that_looks_everywhere_and_at_one_symbol():
+    """Weights of zero attend uniformly: 1 everywhere. Queries that all point at one symbol's mean read it more than chance, whoever asks."""
+    chain = StickyChain(T=200)
+    flat = figure_9.Followed(chain, 1, np.arange(1), chain_runs.unpack(np.zeros((1, 820))), np.zeros(1))
+    np.testing.assert_allclose(figure_9.attention_by_symbol(flat, 0), 1, atol=1e-12)
+    x = torch.zeros(10, 20, dtype=torch.float64)
+    x[0] = torch.linalg.lstsq(
+        chain_runs.data(chain, 1).train.means.double(), torch.ones(8, dtype=torch.float64)
+    ).solution
+    key = torch.zeros(10, 20, dtype=torch.float64)
+    key[0] = 3 * torch.linalg.pinv(chain_runs.data(chain, 1).train.means.double())[:, 2]
+    found = figure_9.attention_by_symbol(flat._replace(w=flat.w._replace(W_Q=x[None], W_K=key[None])), 0)
+    assert (found[:, 2] > 1.5).all()
+    assert (np.delete(found, 2, 1) < 1).all()
+
+
+def test_the_present_symbol_alone_cannot_beat_the_chain_and_beats_ignorance():
+    chain = StickyChain("code", T=2000)
+    found = figure_9.loss_by_symbol_alone(chain, 42)
+    assert chain.bayes_loss(chain_runs.data(chain, 42).held_out) < found < math.log(8)
+
+
+def test_two_heaviest_keys_of_five():
+    """Two queries of a toy head: uniform attention holds 2/5 on any two; a head without inputs to tell apart is uniform."""
+    w = closed_forms.Weights(*(torch.zeros(1, *s, dtype=torch.float64) for s in ((2, 3), (2, 3), (2, 3), (3, 2), (3,))))
+    run = toy_runs.Ensemble(torch.zeros(1, 5, 3, dtype=torch.float64), None, [w], None, None)
+    assert figures_1_to_5.top_two(run) == pytest.approx([0.4])
+    x = torch.zeros(1, 5, 3, dtype=torch.float64)
+    x[0, :, 0] = torch.tensor([1.0, 1, 0, 0, 0])
+    key = torch.zeros(1, 2, 3, dtype=torch.float64)
+    key[0, 0, 0] = math.sqrt(2) * math.log(3)  # scores of log 3 for query 1 on keys 1 and 2; queries 3 to 5 are zero
+    query = torch.zeros(1, 2, 3, dtype=torch.float64)
+    query[0, 0, 0] = 1
+    sharp = run._replace(x=x, weights=[w._replace(W_Q=query, W_K=key)])
+    assert figures_1_to_5.top_two(sharp) == pytest.approx([(2 * 6 / 9 + 3 * 0.4) / 5])
 
 
 def test_at_equal_loss_finds_the_record_and_the_share():

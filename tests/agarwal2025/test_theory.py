@@ -8,6 +8,7 @@ from ledgers import holds
 from iclbook.models.single_head import SingleHead
 from iclbook.papers.agarwal2025 import closed_forms, closed_forms_checked, figures_1_to_5, sentences, toy_runs
 from iclbook.papers.agarwal2025.closed_forms_checked import Case, random_case, relative
+from iclbook.statistics import clustered_share_error
 
 # -- gradients ------------------------------------------------------------------------------------------------------------
 
@@ -63,7 +64,17 @@ def test_predictions_and_spread():
 
 def test_first_order_claims():
     values = closed_forms_checked.first_order(20)
-    assert all(holds("agarwal2025/eq33-43", key, value) for key, value in values.items())
+    plain = {key: getattr(value, "value", value) for key, value in values.items()}
+    assert all(holds("agarwal2025/eq33-43", key, value) for key, value in plain.items())
+
+
+def test_pairs_with_a_lead_are_counted_by_head():
+    """Of four pairs with a lead of ten two are within a fifth, of two with a hundred one; a pair without a lead counts nowhere."""
+    found = {"lead": [5.0, 12, 20, 300, 150], "error": [9.0, 0.3, 0.1, 0.01, 0.4], "head": [0.0, 0, 2, 2, 3]}
+    values = closed_forms_checked.dominant_values({name: np.array(of) for name, of in found.items()})
+    assert values["dominant/printed"] == 0.4
+    assert (values["dominant/ten"].value, values["dominant/hundred"].value) == (0.5, 0.5)
+    assert values["dominant/ten"].error == clustered_share_error(np.array([0, 2, 0]), np.array([1, 2, 1]))
 
 
 def test_readings_of_the_updates():

@@ -22,7 +22,7 @@ from iclbook.papers.he2025 import (
     trained_circuits,
 )
 from iclbook.papers.he2025.circuits import read_heads, with_both_signs
-from iclbook.statistics import jackknife
+from iclbook.statistics import jackknife, student
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -44,13 +44,13 @@ def test_errors_over_runs_prompts_and_medians():
     assert circuits.run_sd([1.0, 3.0], [9.0]) == pytest.approx(np.sqrt(2)), "a single run says nothing"
     below, middle, above = np.array([1.0, 3.0]), np.array([2.9, 3.1]), np.array([3.0, 5.0])
     found = circuits.largest_ratio([below, middle, above])  # 4 +- 1 over 2 +- 1; the middle one counts for nothing
-    assert (found.value, found.error) == (2.0, pytest.approx(2 * np.hypot(1 / 4, 1 / 2)))
+    assert (found.value, found.error) == (2.0, pytest.approx(2 * np.hypot(1 / 4, 1 / 2) * student(2)))
     values = np.random.default_rng(0).normal(3, 1, 4000)
     blocks = circuits.over_blocks(lambda v: float(v.mean()), values)
     assert blocks == pytest.approx(1 / np.sqrt(4000), rel=0.4)
     assert circuits.median_error(values) == pytest.approx(np.sqrt(np.pi / 2 / 4000), rel=0.3)
     some = values[:200]
-    plain = some.std(ddof=1) / np.sqrt(200)
+    plain = student(200) * some.std(ddof=1) / np.sqrt(200)
     assert jackknife(lambda v: float(v.mean()), some) == pytest.approx(plain, rel=1e-9)
 
 
@@ -73,6 +73,63 @@ def test_a_pattern_counts_from_when_it_is_kept():
     broad = (np.broadcast_to(v[-1], (5, *v.shape[1:])) for v in (h.omega, h.mu))
     h = circuits.Heads(np.array([0, 10, 20, 30, 100]), *broad, deviation, np.zeros_like(deviation))
     assert trained_circuits.pattern_share(h).tolist() == [0.3, 1.0]
+
+
+def test_a_head_that_fades_fades_out_of_the_spread():
+    """Weights of 3/4 and 1/4 on 8/7 and 4/7 of the mean: a deviation of 1/7 and of 3/7. A head with a millionth of the mu changes nothing."""
+    omega, mu = np.array([[0.2, -0.1], [0.2, -0.1]]), np.array([[3.0, -1.0], [3.0, -3e-6]])
+    expected = np.sqrt(0.75 / 49 + 0.25 * 9 / 49)
+    np.testing.assert_allclose(circuits.weighted_spread(omega, mu), [expected, 0.0], atol=1e-3)
+    assert circuits.mismatch(np.array([0.2, -0.2, 0.1]), np.array([3.0, -1.0, -2.0])) == pytest.approx(0.2)
+    found = circuits.typical(np.array([1.0, np.nan, 3.0]), np.array([5.0, 7.0, 9.0]))
+    assert (found.value, found.error) == (5.0, 4.0)  # half of the whole range: five runs
+
+
+def test_a_course_is_early_peaked_and_steady():
+    """Of three pairs one peaks, one stays at its scale, and in one the sum of positive mu falls by a half; the pattern is there from the start."""
+    scale = np.array([[1.5, 1.0, 1.5], [2.0, 1.0, 2.0], [1.0, 1.0, 1.0]])[..., None] * [0.1, -0.1]
+    weight = np.array([[1.0, 1.0, 1.0], [2.0, 2.0, 3.0], [2.0, 2.0, 2.0]])[..., None] * [1.0, -1.0]
+    h = heads(scale, weight, steps=[0, 50, 100])
+    found = trained_circuits.finding_4({"text": ({2: h}, {2: h})})
+    assert found["kf4/text/course"].value == pytest.approx(1 / 3)
+    assert found["kf4/text/pattern"].value == 0.0
+    np.testing.assert_allclose(trained_circuits.peak(h), [2.0, 1.0, 2.0])
+    np.testing.assert_allclose(trained_circuits.fall(h), [0.0, 0.0, 0.5])
+
+
+def test_endings_are_counted_by_how_the_heads_start_to_grow():
+    """Four runs of two heads: mu start apart in the first two, omega + mu grow apart in the first three; the last alone ends with one sign."""
+    omega = np.array([[[0.1, -0.1]] * 4, [[0.1, -0.1]] * 3 + [[0.1, 0.1]], [[0.1, -0.1]] * 3 + [[0.1, 0.1]]])
+    mu = np.array([[[1.0, -1.0]] * 2 + [[1.0, 1.0]] * 2, *[[[1.0, -1.0]] * 3 + [[1.0, 1.0]]] * 2])
+    adam = dict.fromkeys((2, 3, 4), heads(omega, mu, steps=[0, 24, 100]))
+    descent = {h: {"start": mu[0] * 1.0, "omega": omega[-1], "mu": mu[-1]} for h in (2, 3, 4)}
+    found = figure_2_7.ending_records(adam, descent)
+    assert found["census/adam_opposite_ov"] == [0.0, 0.5]
+    assert found["census/adam_growth"] == [0.0, 1.0]
+
+
+def test_the_law_of_gamma_is_found_where_it_was_put_in():
+    """gamma = 0.7 (rate / sqrt(batch))^0.2 at the two larger rates; the lowest is left out."""
+    settings = {
+        b: {r: pairs([0.7 * (r / np.sqrt(b)) ** 0.2 if r >= 1e-3 else 9.0] * 2) for r in learning_rates.RATES}
+        for b in (64, 256, 1024)
+    }
+    power, start, off = learning_rates.temperature_law(settings)
+    assert power.value == pytest.approx(0.2)
+    assert np.exp(start) == pytest.approx(0.7)
+    assert max(power.error, off) < 1e-9
+
+
+def test_a_line_in_the_approximate_loss_is_tracking_it():
+    """One run twice its approximation and .1: nothing is left; one whose loss is independent of it: all is."""
+    approx = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    true = np.array([[2.1, 4.1, 6.1], [1.0, 2.0, 1.0]])
+    found = {"approx": approx, "true": true, "lengths": np.array([40, 10_000])}
+    found |= {"gap": np.array([0.09, 0.001]), "excess_gap": np.array([0.1, 0.1])}
+    left = theorem_1.approximation_records(found, D, S2)
+    np.testing.assert_allclose(left["approx/unexplained"].value, [0.0, 1.0], atol=1e-12)
+    assert left["approx/below_most"] == pytest.approx((3.1 + 0.0) / 2)
+    assert left["approx/below_end"] == pytest.approx((3.1 - 2.0) / 2)
 
 
 def test_runs_of_one_sign_are_left_out_of_pairs():
@@ -164,7 +221,7 @@ def test_the_distance_of_courses_is_to_the_nearer_polynomial():
     found = figures_4_1_and_4_2.nearer(by_name | {"softmax": softmax})
     assert found.value == pytest.approx(tanh / 2)
     left = [np.mean(np.exp(kept)) for kept in ([1.0, 1.5], [1.0, 1.5], [1.0, 1.0])]
-    expected = np.sqrt(2 * np.var(np.log(left) / 2))  # only tanh's runs differ, and runs are not paired
+    expected = student(3) * np.sqrt(2 * np.var(np.log(left) / 2))  # only tanh's runs differ, and runs are not paired
     assert found.error == pytest.approx(expected)
 
 
@@ -204,9 +261,12 @@ def test_four_heads_of_two_tasks_and_their_sums():
     omega = np.array([[[0.5, 0.5, 0], [-0.5, -0.5, 0], [0, 0.5, 0.5], [0, -0.5, -0.5]]] * 2)
     mu = np.array([[[1.0, 0], [-1, 0], [0, 1], [0, -1]]] * 2)
     mu[1, 0, 1], omega[1, 0, 2] = 0.5, 0.2
-    found = figures_3_2_to_3_5.four_heads(multi_heads(omega, mu))
+    runs = multi_heads(omega, mu)
+    found = figures_3_2_to_3_5.four_heads(runs, runs)
     np.testing.assert_allclose(found["sum_off"].value, [0.0, 0.2, 0.0, 0.25])
-    assert found["heads_per_cell"].tolist() == [1] * 8
+    assert found["exclusive"].value == 0.5
+    mu[1] = [[1.0, 0], [1, 0], [0, 1], [0, -1]]  # two positive heads of task 1
+    assert figures_3_2_to_3_5.exclusive(multi_heads(omega, mu)).tolist() == [True, False]
     np.testing.assert_allclose(found["mu_omega"].value, [1.0, 1.0, 1.0, 1.175])
     assert found["mu_omega"].error == pytest.approx(np.sqrt((0.175 / np.sqrt(2)) ** 2 / 2))
 

@@ -63,7 +63,7 @@ def test_sign_of_a_head_in_the_circuits(which):
     )
     if which != "both":
         found = trained_circuits.finding_1(dict.fromkeys(SCALES, (wrong, sides)))
-        assert_red("kf1", found, "kf1/text/sign_share", "kf1/code/sign_share")
+        assert_red("kf1", found, "kf1/text/mismatch", "kf1/code/mismatch")
     if which != "omega":
         found = trained_circuits.finding_2(dict.fromkeys(SCALES, wrong))
         assert_red("kf2", found, "kf2/text/zero_sum", "kf2/code/zero_sum")
@@ -141,9 +141,10 @@ def scale_records(groups: dict[str, dict], scales: dict[str, float]) -> dict:
 
 
 def scale_parts(values: dict) -> dict[str, bool]:
-    """Whether 0.13 is the gamma of each reading, by the ledger's rule."""
+    """Whether each reading has the gamma of the printed sum, by the ledger's rule."""
     parts = {part.key: part.rule for part in ledger("he2025").claim("he2025/fig2.8").parts}
-    return {r: parts[f"scale/{r}/gamma"].check(values[f"scale/{r}/gamma"], values) for r in SCALES}
+    printed = {"scale/printed_gamma": loss.manifold_gamma(3.5, D, L, S2)}
+    return {r: parts[f"scale/{r}/gamma"].check(values[f"scale/{r}/gamma"].value, printed) for r in SCALES}
 
 
 def stacked(groups: list[dict]) -> dict:

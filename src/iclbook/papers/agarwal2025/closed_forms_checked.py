@@ -13,6 +13,7 @@ from torch.func import jacrev, vmap
 from ...draw import numpy_rng
 from ...drawing import style
 from ...random import generator
+from ...statistics import Estimate, bootstrap_error, clustered_share_error
 from . import closed_forms as closed
 from .closed_forms import Weights, random_weights
 
@@ -93,7 +94,7 @@ def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
     return closed.losses(logits, case.y)
 
 
-def first_order(n: int = 40) -> dict[str, float | list[float]]:
+def first_order(n: int = 40) -> dict[str, float | Estimate]:
     """Remainders beyond first order: medians over ``n`` cases of the exponents in the step size; equations 39 and 42, 43 where they are exact."""
     exponents: dict[str, list[float]] = defaultdict(list)
     context = []
@@ -122,6 +123,8 @@ def first_order(n: int = 40) -> dict[str, float | list[float]]:
         for name, values in missed.items():
             if values.abs().min() > 1e-13:  # else rounding is all that is left
                 exponents[name].append(np.polyfit(logs, values.abs().log(), 1)[0])
+    each = map(np.array, (exponents[name] for name in (*"vsqk", "one")))
+    *middles, last = (Estimate(float(np.median(of)), bootstrap_error(np.median, of)) for of in each)
     # where each value has a single user, equations 42 and 43 are 39 and 41
     gen = generator(0, 9)
     alpha = torch.eye(6, dtype=torch.float64)[torch.randperm(6, generator=gen)]
@@ -129,8 +132,8 @@ def first_order(n: int = 40) -> dict[str, float | list[float]]:
     contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
     losses = relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1))
     return {
-        "eq/second_order": [float(np.median(exponents[name])) for name in "vsqk"],
-        "eq/loss_change": float(np.median(exponents["one"])),
+        "eq/second_order": Estimate([m.value for m in middles], [m.error for m in middles]),
+        "eq/loss_change": last,
         "eq/context": max(context),
         "eq/dominant_limit": max(contexts, losses),
     }
@@ -155,7 +158,8 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
 
 
 def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
-    """Statistics of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; and ``rho``."""
+    """Statistics of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; ``rho``; and
+    the ``head``."""
     rows = []
     for index in range(n):
         case = random_case(index, largest=40)
@@ -168,8 +172,21 @@ def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
         seen = (f.alpha > 1e-6) & (others > 1e-6) & (size > 1e-3 * size.max())  # not rounding alone
         weight = f.alpha * size
         rho = weight.sum(0) / weight - 1  # bounds the relative error of equations 42 and 43, by Cauchy and Schwarz
-        rows.append(torch.stack([f.alpha / others, rho, ((exact - rough) / rough).abs()], -1)[seen])
-    return dict(zip(("lead", "rho", "error"), torch.cat(rows).numpy().T, strict=True))
+        head = torch.full_like(rho, index)
+        rows.append(torch.stack([f.alpha / others, rho, ((exact - rough) / rough).abs(), head], -1)[seen])
+    return dict(zip(("lead", "rho", "error", "head"), torch.cat(rows).numpy().T, strict=True))
+
+
+def dominant_values(found: Mapping[str, np.ndarray]) -> dict[str, float | Estimate]:
+    """Equation 43 where one query's weight leads all others' by ten and by a hundred: share of pairs with a relative error of at most 0.2, its error over heads;
+    and the largest error at a lead of ten."""
+    values: dict[str, float | Estimate] = {"dominant/printed": float(found["error"][found["lead"] >= 10].max())}
+    for name, lead in (("ten", 10), ("hundred", 100)):
+        there = found["lead"] >= lead
+        near, every = (np.bincount(found["head"][of].astype(int)) for of in (there & (found["error"] <= 0.2), there))
+        near, every = np.pad(near, (0, len(every) - len(near)))[every > 0], every[every > 0]
+        values[f"dominant/{name}"] = Estimate(near.sum() / every.sum(), clustered_share_error(near, every))
+    return values
 
 
 def plot_dominant_query(found: Mapping[str, np.ndarray]) -> Figure:

@@ -106,6 +106,7 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
         "fair/equal_rate": Estimate.ratio(np.full(len(steps), last), steps),
         "manual/below_sgd": paired(turns["nll"][-1] - level),
         "manual/matched": sooner,
+        "manual/speedup": Estimate.ratio(np.full(len(steps), sgd.steps[-1]), 2 * steps_to(turns, level)),
         "manual/difference": float((turns["nll"][-1] - em["nll"][-1]).mean()),
     }
 

@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 from torch import Tensor
-from torch.nn.functional import kl_div
+from torch.nn.functional import cross_entropy, kl_div, one_hot
 
 from ...draw import numpy_rng
 from ...drawing import style
@@ -115,7 +115,7 @@ def kl_values(
         "kl/mean": float(kl.mean()),
         "kl/end": Estimate.mean(kl / known),
         "kl/share": shares.mean(0).tolist(),
-        "kl/beyond_starts": paired(shares[:, 0] - shares[:, 1]),
+        "kl/log_ratio": paired(np.log(shares[:, 0] / shares[:, 1])),
         "kl/diffuse": paired(em["spread"][-1] - sgd["spread"][-1]),
         "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
     }
@@ -140,10 +140,15 @@ def silhouette(points: np.ndarray, labels: np.ndarray) -> float:
     return float(np.where(own > 1, (nearest - inside) / np.maximum(nearest, inside), 0.0).mean())
 
 
+def symbols_shown(run: Followed) -> Tensor:
+    """The symbol whose mean is nearest to each input ``(T,)``."""
+    seq = data(run.chain, run.seed).train
+    return (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
+
+
 def clusters(run: Followed) -> tuple[float, float, float]:
     """Silhouette of the sampled values by the symbol that each input shows: at the start, at the end, and at the end with shuffled symbols."""
-    seq = data(run.chain, run.seed).train
-    symbols = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
+    symbols = symbols_shown(run).numpy()
     labels = symbols[sampled_positions(len(symbols))]
     first, last = value_paths(run.chain, run.seed, run.at([0, -1]))
     mixed = numpy_rng(0).permutation(labels)
@@ -162,19 +167,101 @@ def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Es
     }
 
 
-def activation_ratio(runs: Sequence[Followed]) -> dict[str, float]:
-    """Root mean square of dL/dv over the larger of those of dL/dq and dL/dk, at the first and the last early record: median over runs."""
-    ratios: list[float] = []
+def activation_ratios(runs: Sequence[Followed]) -> dict[str, float]:
+    """Root mean square of dL/dv over those of dL/dq and of dL/dk, at the first and the last early record: medians over runs."""
+    ratios: list[tuple[float, float]] = []
     for run in runs:
         x, y = run.inputs()
         for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
             _, d = closed.every_gradient(x, y, run.at(record), closed.causal_mask(len(x)))
             q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
-            ratios.append(v / max(q, k))
-    return {"sizes/activation_v_over_qk": float(np.median(ratios))}
+            ratios.append((v / q, v / k))
+    return {f"sizes/activation_v_over_{name}": of for name, of in zip("qk", np.median(ratios, 0).tolist(), strict=True)}
 
 
-# -- what comes to rest first: sections 6.3 and 10.3 ----------------------------------------------------------------------
+# -- what has attention learned? ------------------------------------------------------------------------------------------
+
+
+def attention_by_symbol(run: Followed, record: int) -> np.ndarray:
+    """Mean attention ``(n, n)`` of queries that show a symbol (row) on the keys that show another, over that of uniform attention."""
+    x, _ = run.inputs()
+    mask = closed.causal_mask(len(x))
+    shown = one_hot(symbols_shown(run), run.chain.n).double()  # (T, n)
+    uniform = mask.double() / mask.sum(1, keepdim=True)
+    read, chance = (shown.mT @ (of @ shown) for of in (closed.forward(x, run.at(record), mask).alpha, uniform))
+    return (read / chance).numpy()
+
+
+def loss_by_symbol_alone(chain: StickyChain, seed: int) -> float:
+    """Held-out loss of a linear softmax classifier with a bias that sees the present input only, fitted to a seed's training sequence."""
+    seq = data(chain, seed)
+    inputs = [torch.cat([of.x, of.x.new_ones(len(of.x), 1)], 1).double() for of in (seq.train, seq.held_out)]
+    W = torch.zeros(chain.n, chain.d + 1, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([W], max_iter=200, line_search_fn="strong_wolfe", tolerance_grad=1e-9)
+
+    def fitted() -> Tensor:
+        search.zero_grad()
+        loss = cross_entropy(inputs[0] @ W.mT, seq.train.y)
+        loss.backward()
+        return loss
+
+    search.step(fitted)
+    return float(cross_entropy(inputs[1] @ W.detach().mT, seq.held_out.y))
+
+
+def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object]:
+    """Held-out loss of the schedule minus that of the present symbol alone, paired by seed; attention on the query's own symbol, over chance, before and
+    after; how alike the maps are (correlation of their logs), and by what factor their spread grows."""
+    alone = [loss_by_symbol_alone(run.chain, run.seed) for run in runs]
+    before, after = (np.array([attention_by_symbol(run, record) for run in runs]) for record in (0, -1))  # (R, n, n)
+    logs = [np.log(of).reshape(len(runs), -1) for of in (before, after)]
+    return {
+        "map/behind": paired(em.only([run.seed for run in runs])["held_out"][-1] - alone),
+        "map/own_before": np.trace(before, axis1=1, axis2=2) / before.shape[1],
+        "map/own_after": np.trace(after, axis1=1, axis2=2) / after.shape[1],
+        "map/alike": [float(np.corrcoef(*both)[0, 1]) for both in zip(*logs, strict=True)],
+        "map/grown": logs[1].std(1) / logs[0].std(1),
+    }
+
+
+def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], seeds: Sequence[int]) -> Figure:
+    """Maps of :func:`attention_by_symbol` of some seeds (rows), on a logarithmic scale: before training, after the schedule, and SGD at the same loss."""
+    fig, axes = style.figure(3, len(seeds), height=2.1 * len(seeds), squeeze=False)
+    for row, r in zip(axes, seeds, strict=True):
+        near = int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin())
+        maps = [attention_by_symbol(*of) for of in ((runs[r], 0), (runs[r], -1), (onward[r], near))]
+        for ax, of in zip(row, maps, strict=True):
+            style.heatmap(ax, np.log2(of), max(np.abs(np.log2(m)).max() for m in maps))
+        row[0].set_ylabel(f"seed {runs[r].seed}\nsymbol asked")
+    for ax, title in zip(axes[0], ("before training", "after the schedule", "SGD, same loss"), strict=True):
+        ax.set_title(title)
+    for ax in axes[-1]:
+        ax.set_xlabel("symbol read")
+    return fig
+
+
+# -- what comes to rest first: sections 6.1, 6.3 and 10.3 -----------------------------------------------------------------
+
+
+def equalised(run: Followed, record: int) -> tuple[float, float]:
+    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` weighted by attention, and the norm of dL/ds."""
+    x, y = run.inputs()
+    mask = closed.causal_mask(len(x))
+    found = closed.forward(x, run.at(record), mask)
+    d = closed.every_gradient(x, y, run.at(record), mask, found)[1]
+    apart = closed.advantage(found.alpha, d["alpha"])
+    return float((found.alpha * apart**2).sum(-1).mean().sqrt()), float(d["s"].norm())
+
+
+def freezing_values(every: Mapping[str, Sequence[Followed]]) -> dict[str, Estimate]:
+    """Sections 6.1 and 6.3, by setting: both of :func:`equalised` at the end of training over the same at its start, mean over runs."""
+    found = {}
+    for setting, runs in every.items():
+        ratios = np.array([np.divide(equalised(run, -1), equalised(run, 0)) for run in runs]).T  # (2, R)
+        found |= {
+            f"freezing/{setting}/{name}": Estimate.mean(of) for name, of in zip(("apart", "slope"), ratios, strict=True)
+        }
+    return found
 
 
 def attention_rows(run: Followed) -> np.ndarray:
@@ -201,22 +288,23 @@ def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
-    """Way left ``(records, R)`` of attention, of the values and of the held-out loss above its floor, ``gap (records, R)``."""
+    """Way left ``(records, R)`` of attention, of the values and of calibration: the root of the held-out loss above its floor, ``gap (records, R)``, since a loss
+    is of second order in the distance to its end."""
     return {
         "attention": way_left(np.stack([attention_rows(run) for run in runs], 1)),
         "values": way_left(np.stack([value_paths(run.chain, run.seed, run.w) for run in runs], 1)),
-        "error": way_left(gap[..., None]),
+        "calibration": np.sqrt(way_left(gap[..., None])),
     }
 
 
 def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
-    """Lead of attention over values and error on the way to its end, mean over training and paired by run; recorded as ``prefix/left``,
+    """Lead of attention over values and error on the way to its end, mean over training and paired by run; recorded as ``prefix/way_left``,
     ``prefix/before_values`` and ``prefix/before_<error_name>``."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
     return {
-        f"{prefix}/left": [float(own.mean()) for own in mean.values()],
+        f"{prefix}/way_left": [float(own.mean()) for own in mean.values()],
         f"{prefix}/before_values": paired(mean["attention"] - mean["values"]),
-        f"{prefix}/before_{error_name}": paired(mean["attention"] - mean["error"]),
+        f"{prefix}/before_{error_name}": paired(mean["attention"] - mean[error_name]),
     }
 
 
@@ -229,6 +317,6 @@ def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
             ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))
+        ax.legend(fontsize=8)
     axes[0].set_ylabel("way left")
-    axes[0].legend(fontsize=8)
     return fig

@@ -167,10 +167,12 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
         sharp, smooth = sharp_and_smooth(ends(run))
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
         (gain, window), (own, shuffled) = gains(run), ranks(run)
+        mass = top_two(run)
         error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
         found |= {
             f"fig2-3/{reading}_falls": share(falls),
             f"fig2-3/{reading}": share(sharp),
+            f"fig2-3/{reading}_mass": Estimate(float(np.median(mass)), bootstrap_error(np.median, mass)),
             f"fig2-3/{reading}_both": share(falls & smooth),
             f"fig4/{reading}": share(smooth),
             f"fig4/{reading}_gain": Estimate(float(np.median(gain)), bootstrap_error(np.median, gain)),
@@ -180,6 +182,12 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
         found["fig4/window"].append(float(np.median(window)))
         found["fig5/pc1"].append(float(np.median(first_shares(displacements(run)))))
     return found
+
+
+def top_two(run: Ensemble) -> np.ndarray:
+    """Attention on a query's two heaviest keys at the end, mean over queries ``(R,)``: 0.4 if it is uniform, 1 if it is all there."""
+    alpha = forward(run.x, run.weights[-1]).alpha  # (R, T, T)
+    return alpha.topk(2, dim=-1).values.sum(-1).mean(-1).numpy()
 
 
 def gains(run: Ensemble) -> tuple[np.ndarray, np.ndarray]:

@@ -5,12 +5,10 @@ from copy import deepcopy
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from scipy.stats import entropy, pearsonr, spearmanr, variation
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
-from ...drawing import style
 from ...models.single_head import SingleHead
 from ...random import generator
 from ...statistics import Estimate, bootstrap_error, share_error
@@ -61,20 +59,6 @@ def diagnostic_values(runs: Sequence[Followed]) -> dict[str, float | Estimate]:
     predicts, weighted, usage, position = map(Estimate.mean, np.transpose(every))
     means = {"predicts": predicts, "weighted": weighted.value, "usage": usage, "position": position.value}
     return {"diag/seeds": len(runs)} | {f"diag/{name}": mean for name, mean in means.items()}
-
-
-def plot_usage(run: Followed) -> Figure:
-    """Section 8.1's column usage halfway through a run, against position."""
-    x, _ = run.inputs()
-    usage = closed.forward(x, run.at(len(run.steps) // 2), closed.causal_mask(len(x))).alpha.sum(0)
-    fig, ax = style.figure(height=2.7)
-    position = np.arange(1, len(usage) + 1)
-    look = {"ms": 3, "color": style.COLOURS["measured"], "rasterized": True, "label": "measured"}
-    ax.loglog(position, usage.numpy(), ".", **look)
-    style.theory_line(ax, position, usage_by_position(len(position)).numpy(), "uniform attention")
-    ax.set(xlabel="position j", ylabel=r"usage $\sum_i \alpha_{ij}$", ylim=(1e-3, None))
-    ax.legend(fontsize=9, loc="lower left")
-    return fig
 
 
 # -- section 8.2: LayerNorm on values, attention dropout ------------------------------------------------------------------

@@ -60,6 +60,19 @@ def scale_spread(omega: Array, mu: Array) -> Array:
         return (top - low) / top
 
 
+def weighted_spread(omega: Array, mu: Array) -> Array:
+    """Standard deviation of |omega| over its mean gamma, heads weighted by |mu|, (...): a head that fades out of the predictor fades out of it, too."""
+    weights = np.abs(mu) / np.abs(mu).sum(axis=-1, keepdims=True)
+    gamma = (weights * np.abs(omega)).sum(axis=-1, keepdims=True)
+    return np.sqrt((weights * (np.abs(omega) / gamma - 1) ** 2).sum(axis=-1))
+
+
+def mismatch(omega: Array, mu: Array) -> Array:
+    """Share of sum |mu omega| in heads with sign(omega) != sign(mu), (...)."""
+    product = mu * omega
+    return np.where(product < 0, -product, 0.0).sum(axis=-1) / np.abs(product).sum(axis=-1)
+
+
 def first_kept(steps: Array, holds: Array) -> Array:
     """First recorded step from which ``holds`` (T, ...) stays true to the end, float (...); NaN if it is false at the end."""
     kept = np.flip(np.logical_and.accumulate(np.flip(holds, axis=0), axis=0), axis=0)
@@ -219,6 +232,13 @@ def run_sd(*groups: Array) -> float:
 def each_run(*groups: Array) -> Estimate:
     """Values of all runs, groups one after the other, with the standard error of a single one."""
     return Estimate(np.concatenate(groups, axis=None), run_sd(*groups))
+
+
+def typical(*groups: Array) -> Estimate:
+    """Median over the runs of all groups ``(R,)`` that have a value: the typical run, which no outlying one decides."""
+    runs = np.concatenate(groups)
+    runs = runs[np.isfinite(runs)]
+    return Estimate(float(np.median(runs)), median_error(runs))
 
 
 def mean_of(runs: Array) -> Estimate:

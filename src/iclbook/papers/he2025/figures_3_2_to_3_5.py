@@ -11,7 +11,7 @@ from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import MultiTaskRegression
-from .circuits import Records, active_heads, code_scale, each_run, run_sd, settled, stacked
+from .circuits import Records, active_heads, code_scale, each_run, run_sd, settled, stacked, zero_sum
 from .figure_3_1 import unlike_step
 from .loss import Array
 from .runs import PAPER_HEADS
@@ -141,18 +141,32 @@ def two_heads(heads: MultiHeads, single: MultiHeads) -> Records:
 
 
 def opposite_heads(heads: MultiHeads) -> Array:
-    """``(R,)`` heads that serve both tasks with opposite signs."""
+    """``(R,)`` whether a head serves both tasks with opposite signs."""
     size = np.abs(heads.mu)  # (R, H, 2)
     serves = size.min(-1) > SERVES * size.max((1, 2))[:, None]
-    return (serves & (heads.mu.prod(-1) < 0)).sum(-1)
+    return (serves & (heads.mu.prod(-1) < 0)).any(-1)
+
+
+def exclusive(heads: MultiHeads) -> Array:
+    """``(R,)`` whether each task has one positive and one negative head, and every head's other mu is below a tenth of its own."""
+    size, task = np.abs(heads.mu), np.abs(heads.mu).argmax(-1)  # (R, 4, 2), (R, 4)
+    sign = np.sign(np.take_along_axis(heads.mu, task[..., None], -1)[..., 0])
+    alone = (size.min(-1) < SERVES * size.max(-1)).all(-1)
+    return alone & np.all([((task == n) & (sign == s)).sum(-1) == 1 for n in (0, 1) for s in (1, -1)], 0)
+
+
+def share(happens: Array) -> Estimate:
+    """Share of runs ``(R,)``."""
+    return Estimate.share(int(happens.sum()), len(happens))
 
 
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
     """Figure 3.5: how many heads serve both tasks with opposite signs, the sums of mu omega, and errors over those of four heads on common prompts."""
     sums = three.transfer  # (R, 2, 3)
     return {
-        "opposite_heads": opposite_heads(three),
-        "opposite_of_four": opposite_heads(four),
+        "superposed": share(opposite_heads(three)),
+        "superposed_of_four": float(opposite_heads(four).mean()),
+        "zero_sum": each_run(zero_sum(three.mu.swapaxes(1, 2))),
         "sum_on": each_run(*(sums[:, n, USED[n]] for n in (0, 1))),
         "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
         "error_ratio": each_run(errors["h3/error"] / errors["h4/error"]),
@@ -160,15 +174,12 @@ def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]
     }
 
 
-def four_heads(heads: MultiHeads) -> Records:
-    """Figure 3.4: heads of each sign and task, and the sums of mu omega on and off a task's features; a value per run and cell."""
-    task = np.abs(heads.mu).argmax(-1)  # (R, 4)
-    sign = np.sign(np.take_along_axis(heads.mu, task[..., None], -1)[..., 0])
-    cells = [((task == n) & (sign == s)).sum(-1) for n in (0, 1) for s in (1, -1)]  # each (R,)
+def four_heads(heads: MultiHeads, starts: MultiHeads) -> Records:
+    """Figure 3.4: the share of ``starts`` that end as a pair for each task, and the sums of mu omega on and off a task's features; a value per run."""
     sums = heads.transfer
     return {
         "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
-        "heads_per_cell": np.ravel(cells),
+        "exclusive": share(exclusive(starts)),
         "mu_omega": each_run(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
     }
 
@@ -196,9 +207,11 @@ def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression
 
 
 def multitask_records(
-    settings: Settings, results: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression]
+    settings: Settings, results: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegression], starts: Results
 ) -> Records:
-    """Global pattern and Figures 3.2 to 3.5 in both settings; ``results`` hold circuits and ``h<H>/error``."""
+    """Global pattern and Figures 3.2 to 3.5 in both settings; ``results`` hold circuits and ``h<H>/error``, ``starts`` four heads from many starts, in the
+    code's setting."""
+    many = settings | {"code": {4: read_multi_heads(starts.group("h4"), settings["code"][4].scale)}}
     values = cross_task_records(settings["text"], results["text"], tasks["text"])
     for setting, by_h in settings.items():
         task, own = tasks[setting], results[setting]
@@ -208,7 +221,7 @@ def multitask_records(
             "multitask": pattern(by_h),
             "fig3.2": one_head(by_h[1]),
             "fig3.3": two_heads(by_h[2], by_h[1]) | weighted_step(by_h[2], own, task),
-            "fig3.4": four_heads(by_h[4]) | to_separate[4],
+            "fig3.4": four_heads(by_h[4], many[setting][4]) | to_separate[4],
             "fig3.5": three_heads(by_h[3], by_h[4], own) | to_separate[3],
         }.items():
             values |= {f"{figure}/{setting}/{name}": value for name, value in found.items()}

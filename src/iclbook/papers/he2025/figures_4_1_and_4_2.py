@@ -14,7 +14,18 @@ from ...statistics import Estimate, jackknife, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
-from .circuits import Heads, Records, each_run, first_kept, largest_ratio, one_sided, over_blocks, read_heads
+from .circuits import (
+    Heads,
+    Records,
+    each_run,
+    first_kept,
+    largest_ratio,
+    mean_of,
+    one_sided,
+    over_blocks,
+    read_heads,
+    stacked,
+)
 from .figures_2_4_and_2_5 import Curve, Curves, attended, unexplained, unlike_pair
 from .loss import Array
 from .predictors import Prompts
@@ -190,7 +201,7 @@ def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, H
     """Softmax, square and tanh, a value a run: error above the best step's, and the effective rate ``2 C_f |omega| |mu|``; ``star`` is Theorem 1's."""
     values: Records = {"activation/eta_star": star}
     for step in ("debiased", "vanilla"):
-        values[f"activation/{step}"] = [float(of[step].max()) for of in found.values()]
+        values[f"activation/unlike_{step}"] = stacked(mean_of(of[step]) for of in found.values())
     for name, slope in SLOPES.items():
         h, of = heads[name], found[name]
         rate, excess = each_run(slope * h.settled((h.omega * h.mu).sum(-1))), Estimate(of["excess"], of["error"])
@@ -218,9 +229,9 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
-    """gamma and the sum of positive mu against the step for softmax and other activations: seeds (thin) and their mean."""
+    """gamma and the sum of positive mu against the step for softmax and other activations, a line a seed: some runs end as a pair and some do not."""
     looks = [{"color": hue} for hue in style.PALETTE[: len(groups)]]
-    fig, axes = plot_trajectories(zip(groups, groups.values(), looks, strict=True), 3.0)
+    fig, axes = plot_trajectories(zip(groups, groups.values(), looks, strict=True), 3.0, means=False)
     style.log_ticks(axes[0], "y", (0.05, 0.1, 0.2, 0.5, 1))
     axes[1].legend(fontsize=8, loc="center left")
     return fig

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import linregress
 
 from ...drawing import style
 from ...sliders import Slider, show
-from ...statistics import Estimate
+from ...statistics import Estimate, student
 from ...store import Results
 from . import loss, predictors
 from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, sign_matched, stacked, zero_sum
@@ -30,6 +31,20 @@ def read_settings(found: Mapping[int, Results]) -> Settings:
 def settled_gammas(settings: Settings) -> dict[int, list[Array]]:
     """Settled gamma of the runs that end as a pair: batch -> one array a rate."""
     return {b: [h.settled(h.gamma)[h.pairs] for h in by_rate.values()] for b, by_rate in settings.items()}
+
+
+def temperature_law(settings: Settings) -> tuple[Estimate, float, float]:
+    """Power p of gamma = c (rate / sqrt(batch))^p over the settings with a rate of 0.001 or more, where gamma has come to rest, with its error from the
+    scatter about the line; log c; and the root mean square of that scatter."""
+    noise, logs = [], []
+    for batch, gammas in settled_gammas(settings).items():
+        for rate, runs in zip(RATES, gammas, strict=True):
+            if rate >= 1e-3 and len(runs):
+                noise.append(np.log(rate / np.sqrt(batch)))
+                logs.append(np.log(runs.mean()))
+    fit = linregress(noise, logs)
+    off = float(np.sqrt(np.mean((np.array(logs) - fit.slope * np.array(noise) - fit.intercept) ** 2)))
+    return Estimate(fit.slope, student(len(logs) - 1) * fit.stderr), fit.intercept, off
 
 
 class Manifold(NamedTuple):
@@ -57,7 +72,9 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
     gamma, slow = settled_gammas(settings), settings[256][RATES[0]]
     quarter = slow.gamma[np.argmin(np.abs(slow.steps - 0.75 * slow.steps[-1]))]
     own, every = _matched_pair(settings[256][1e-3]), [_matched_pair(h) for by in settings.values() for h in by.values()]
+    power, _, off = temperature_law(settings)
     starts = min(map(len, every))  # that all settings have
+    changed = [(end[:starts] != own[:starts]).sum() for end in every]
     return {
         "minimiser/gamma": best.omega,
         "minimiser/interior": bool(best.omega > 0.01),
@@ -66,8 +83,10 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
         "minimiser/still_falling": float((1 - slow.gamma[-1] / quarter)[slow.pairs].mean()),
         "minimiser/rate_ratio": mean_of(gamma[256][2]) / mean_of(gamma[256][0]),
         "minimiser/batch_ratio": mean_of(gamma[64][1]) / mean_of(gamma[1024][1]),
+        "noise/power": power,
+        "noise/off": off,
         "robust/pattern_share": float(np.concatenate(every).mean()),
-        "robust/changed": float(np.mean([end[:starts] != own[:starts] for end in every])),
+        "robust/changed": Estimate.share(int(sum(changed)), starts * (len(every) - 1)),
         "robust/gamma_ratio": largest_ratio([runs for by_rate in gamma.values() for runs in by_rate]),
     }
 
@@ -97,15 +116,20 @@ def variation_records(found: Mapping[str, Heads]) -> Records:
     """Share of one-sided runs in each variation; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
     both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
-        "variations/runs": [len(two) for _, two in both],
         "variations/one_sided": stacked(Estimate.share(int((~two).sum()), len(two)) for _, two in both),
-        "variations/matched": [float(_matched_pair(h)[two].mean()) if two.any() else 0.0 for h, two in both],
-        "variations/sum": [float(zero_sum(h.settled(h.mu))[two].mean()) if two.any() else 1.0 for h, two in both],
+        "variations/matched": stacked(
+            Estimate.share(int(_matched_pair(h)[two].sum()), int(two.sum())) if two.any() else Estimate(0.0, 0.0)
+            for h, two in both
+        ),
+        "variations/sum": stacked(
+            mean_of(zero_sum(h.settled(h.mu))[two]) if two.any() else Estimate(1.0, 0.0) for h, two in both
+        ),
     }
 
 
 def plot_noise_level(manifold: Manifold, approx: Array, settings: Settings) -> Figure:
-    """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle, by learning rate and batch size."""
+    """Left: loss of a head pair with its best mu against gamma. Right: gamma at which runs settle against rate / sqrt(batch), with the law fitted to the
+    filled marks; open: at the lowest rate, where gamma still falls."""
     grid, true, best = manifold.gamma, manifold.loss, manifold.best
     fig, (left, right) = style.figure(2, height=3.4)
     left.plot(grid, true, color=style.COLOURS["measured"], label="true loss")
@@ -117,16 +141,18 @@ def plot_noise_level(manifold: Manifold, approx: Array, settings: Settings) -> F
     low = min(min(true), approx.min())
     left.set(xlabel="γ", ylabel="loss with the best μ", ylim=(low - 0.004, low + 0.08))
     for marker, colour, (batch, values) in zip("os^", style.PALETTE, settled_gammas(settings).items(), strict=False):
-        right.plot(RATES, [v.mean() for v in values], marker=marker, color=colour, label=f"batch {batch}")
+        right.plot([], [], marker, color=colour, label=f"batch {batch}")
         for rate, v in zip(RATES, values, strict=True):
-            right.plot([rate] * len(v), v, ".", color=colour, ms=3)
+            face = colour if rate >= 1e-3 else "none"
+            right.plot([rate / np.sqrt(batch)] * len(v), v, marker, color=colour, mfc=face, ms=5, alpha=0.8)
+    power, start, _ = temperature_law(settings)
+    noise = np.geomspace(RATES[0] / np.sqrt(max(settings)), RATES[-1] / np.sqrt(min(settings)), 2)
+    style.theory_line(right, noise, np.exp(start) * noise**power.value, f"power {power.value:.2f}")
     style.paper_line(right, paper, f"paper: {paper:g}")
-    right.axhline(best.omega, color=style.COLOURS["measured"], ls="--", lw=1.3, label="γ of that minimum")
-    style.log_ticks(right, "x", RATES)
-    right.set(xlabel="learning rate of Adam", ylabel="γ after training")
+    style.log_ticks(right, "y", (0.1, paper, 0.15, 0.2))
+    right.set(xscale="log", xlabel="learning rate / √batch", ylabel="γ after training")
+    right.legend(fontsize=8, loc="upper left")
     style.name_lines(left, {"true loss": 0.035, "approximate loss": 0.05}, up=8)
-    style.name_lines(right, {"batch 64": 6e-4, "batch 256": 6e-4, "γ of that minimum": 1e-3}, up=8)
-    style.name_lines(right, {"batch 1024": 6e-4, f"paper: {paper:g}": 2.2e-3}, up=-8)
     return fig
 
 

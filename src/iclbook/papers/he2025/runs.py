@@ -155,6 +155,13 @@ def multitask(setting: str, steps: int, seeds: int, batch_size: int = 256) -> St
     return Study("he2025", f"multitask_{setting}", task, groups, steps, batch_size, measure=final_multitask_error)
 
 
+def seeds_multitask(steps: int, n_seeds: int) -> Study:
+    """How often four heads on two tasks, in the published code's setting, end as a pair for each task (Figure 3.4)."""
+    like = multitask("code", steps, n_seeds, batch_size=64)
+    (four,) = (group for group in like.groups if group.name == "h4")
+    return dataclasses.replace(like, name="seeds_multitask", groups=(four,), record=(steps,), measure=None)
+
+
 #: Data and groups' models of :func:`seeds`.
 SEED_SWEEPS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
     "seeds": (LinearRegression(), {f"h{h}": {"n_heads": h} for h in PAPER_HEADS[1:]}),
@@ -217,6 +224,7 @@ def studies(profile: str) -> dict[str, Any]:
         (nonisotropic, long, (200, 2), small),
         *((partial(multitask, setting), long, (100, 1), small) for setting in ("text", "code")),
         *((partial(seeds, name), size, (100, 8), {}) for name, size in seed_sweep.items()),
+        (seeds_multitask, (200_000, 40), (100, 8), {}),
         *((partial(noise, batch), (100_000, 4), size, {}) for batch, size in noises),
         (decay, long, (60, 1), {}),
     )

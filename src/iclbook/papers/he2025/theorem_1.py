@@ -14,7 +14,7 @@ from ...drawing import style
 from ...models import attend
 from ...statistics import Estimate
 from . import loss, predictors, true_loss
-from .circuits import Heads, Records, each_run, run_sd
+from .circuits import Heads, Records, each_run, mean_of, run_sd
 from .loss import Array
 from .trained_circuits import legend_below
 
@@ -25,16 +25,14 @@ def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[st
     """The approximate loss against the true one, along the runs of ``run`` and against length at gamma = 0.03 on the manifold.
 
     Returns:
-        ``steps`` ``(T,)``, about ``points`` of them, evenly in the logarithm; at each ``(R, T)`` the ``true`` loss, the ``approx`` one, and ``without``: the
-        approximate one without its zero-sum term (1 + s2)/L <mu, 1>^2. ``lengths``, and at each the signed relative errors ``gap`` of the loss and
-        ``excess_gap`` of its excess over the noise.
+        ``steps`` ``(T,)``, about ``points`` of them, evenly in the logarithm; at each ``(R, T)`` the ``true`` loss and the ``approx`` one. ``lengths``, and at
+        each the signed relative errors ``gap`` of the loss and ``excess_gap`` of its excess over the noise.
     """
     wanted = np.concatenate([[0], np.geomspace(1, run.steps[-1], points)])
     pick = np.unique([np.argmin(np.abs(run.steps - step)) for step in wanted])
     omega, mu = (values[pick].swapaxes(0, 1) for values in (run.omega, run.mu))  # (R, T, H)
     approx, true = (of(omega, mu, d, L, s2) for of in (loss.approx_loss, true_loss.exact_loss))
     found = {"steps": run.steps[pick], "true": true, "approx": approx}
-    found |= {"without": approx - loss.coupling(d, L, s2) * mu.sum(-1) ** 2}
     lengths, near = (10, 20, 40, 100, 400, 1000, 4000, 10_000), 0.03
     mus = [float(loss.manifold_mu(near, d, n, s2)) for n in lengths]
     at = np.array([true_loss.exact_loss([near, -near], [m, -m], d, n, s2) for m, n in zip(mus, lengths, strict=True)])
@@ -44,19 +42,22 @@ def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[st
 
 
 def approximation_records(found: dict[str, Array], d: int, s2: float) -> Records:
-    """Error of the approximate loss along the first run (the others show its variation), and as L grows."""
+    """Error of the approximate loss along training: largest relative error, the share of the true loss' variance that a straight line in it leaves, and
+    by how much it is lower after the start; and as L grows."""
     off = found["approx"] / found["true"] - 1  # (R, T)
-    largest = np.abs(off).max(1)
-    rank = [float(stats.spearmanr(*both).statistic) for both in zip(found["true"], found["approx"], strict=True)]
+    below = found["true"] - found["approx"]
+    pairs = list(zip(found["true"], found["approx"], strict=True))
+    rank = [float(stats.spearmanr(*both).statistic) for both in pairs]
     at_40 = found["lengths"].tolist().index(40)
     gap, excess_gap = np.abs(found["gap"]), np.abs(found["excess_gap"])
     return {
-        "approx/signed_max": float(off[0].max()),
+        "approx/below_most": float(below.max(1).mean()),
+        "approx/below_end": float(below[:, -1].mean()),
         "approx/excess_at_40": float(excess_gap[at_40]),
         "approx/excess_large_L": float(excess_gap[-1]),
         "approx/excess_fall": float(excess_gap[-1] / excess_gap[at_40]),
-        "approx/without_zero_sum": float(np.abs(found["without"][0] / found["true"][0] - 1).max()),
-        "approx/along_training": Estimate(float(largest[0]), run_sd(largest)),
+        "approx/largest": mean_of(np.abs(off).max(1)),
+        "approx/unexplained": each_run(np.array([1 - np.corrcoef(both)[0, 1] ** 2 for both in pairs])),
         "approx/rank": Estimate(rank[0], run_sd(rank)),
         "approx/large_L": float(gap[-1]),
         "approx/at_40": float(gap[at_40]),
@@ -242,11 +243,11 @@ def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
     """Key Finding 3, item 4: error and excess of a model trained at length L over ridge regression's, and by what factor the ratio grows to ``far``."""
     eta = loss.eta_star(d, L, s2)
     gd = [float(predictors.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
-    ridge = [predictors.ridge_error(d, n, s2)[0] for n in (L, far)]
+    ridge = [Estimate(*predictors.ridge_error(d, n, s2)) for n in (L, far)]
     values: Records = {}
     for name, floor in (("total", 0.0), ("excess", s2)):
-        near, away = np.subtract(gd, floor) / np.subtract(ridge, floor)
-        values |= {f"nearbayes/{name}_at_L": float(near), f"nearbayes/{name}_growth": float(away / near)}
+        near, away = (Estimate(of - floor, 0.0) / (best - floor) for of, best in zip(gd, ridge, strict=True))
+        values |= {f"nearbayes/{name}_at_L": near.value, f"nearbayes/{name}_growth": away / near}
     return values
 
 

@@ -15,11 +15,11 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...models import Attention
 from ...sliders import Slider, show
-from ...statistics import Estimate, jackknife, prediction
+from ...statistics import Estimate, jackknife
 from ...store import Results
 from ...training.study import Study
 from . import circuits
-from .circuits import Heads, Records, by_reading, each_run, largest_ratio, median_error
+from .circuits import Heads, Records, by_reading, each_run, largest_ratio, mean_of, median_error, run_sd, typical
 from .loss import manifold_gamma
 from .runs import PAPER_HEADS
 
@@ -114,8 +114,8 @@ def pattern_share(h: Heads) -> np.ndarray:
 
 @by_reading("fig2.6")
 def early(h: Heads) -> Records:
-    """Figure 2.6: when the patterns are there for good."""
-    return {"pattern_share": pattern_share(h)}
+    """Figure 2.6: when the patterns are there for good, in the typical run."""
+    return {"pattern": typical(pattern_share(h))}
 
 
 # -- Key Findings 1, 2 and 4, Figure 2.8 -------------------------------------------------------------------------------
@@ -123,10 +123,9 @@ def early(h: Heads) -> Records:
 
 @by_reading("kf1")
 def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
-    """Key Finding 1: whether the heads that are no dummies match in sign, and deviations of the circuits summed over the heads of a side."""
+    """Key Finding 1: how much lies in heads whose signs do not match, and deviations of the circuits summed over the heads of a side; a value per run."""
     by_h, sides = heads
-    matched = [circuits.sign_matched(h.omega[-1], h.mu[-1]) for h in by_h.values()]
-    found: Records = {"sign_share": float(np.concatenate(matched).mean())}
+    found: Records = {"mismatch": each_run(*(circuits.mismatch(h.omega[-1], h.mu[-1]) for h in by_h.values()))}
     for name in ("kq_deviation", "ov_deviation"):
         worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
         found |= {name: worst} if np.size(worst.value) else {}  # else no such run
@@ -135,9 +134,9 @@ def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
 
 @by_reading("kf2")
 def finding_2(by_h: ByCount) -> Records:
-    """Key Finding 2: spread of abs(omega) over the heads that are no dummies, at the last record, and abs(sum mu) over sum abs(mu) where a run settles."""
+    """Key Finding 2: spread of abs(omega), heads weighted by abs(mu), and abs(sum mu) over sum abs(mu) where a run settles; a value per run."""
     return {
-        "omega_spread": each_run(*(circuits.scale_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
+        "weighted_spread": each_run(*(circuits.weighted_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
         "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
     }
 
@@ -148,29 +147,37 @@ def peak(h: Heads) -> np.ndarray:
 
 
 def fall(h: Heads) -> np.ndarray:
-    """Largest fall of the sum of positive mu below its running maximum, over where it settles, of the runs that end with a positive head."""
+    """Largest fall of the sum of positive mu below its running maximum, over where it settles ``(R,)``; not a number without a positive head."""
     rise, end = h.positive_mu, h.settled(h.positive_mu)
-    some = end > 0
-    return (np.maximum.accumulate(rise) - rise).max(0)[some] / end[some]
+    return (np.maximum.accumulate(rise) - rise).max(0) / np.where(end > 0, end, np.nan)
 
 
 @by_reading("fig2.8")
 def limits(by_h: ByCount) -> Records:
-    """Figure 2.8: peak of gamma and fall of the sum of positive mu of every run of several heads, and how far apart their limits are."""
+    """Figure 2.8: peak of gamma and fall of the sum of positive mu in the typical run of several heads, and how far apart their limits are."""
     gamma, mu = ([h.settled(getattr(h, of)) for h in by_h.values()] for of in ("gamma", "positive_mu"))
     return {
-        "peak_over_final": each_run(*(peak(h) for h in by_h.values())),
-        "mu_fall": each_run(*(fall(h) for h in by_h.values())),
+        "peak": typical(*(peak(h) for h in by_h.values())),
+        "fall": typical(*(fall(h) for h in by_h.values())),
         "gamma_spread": largest_ratio(gamma) - 1,
         "mu_spread": largest_ratio(mu) - 1,
     }
 
 
 @by_reading("kf4")
-def finding_4(sides: ByCount) -> Records:
-    """Key Finding 4: when the pattern of the sides is there for good, every run that ends with heads of both signs."""
-    shares = each_run(*(pattern_share(h) for h in sides.values()))
-    return {"pattern_share": shares} if np.size(shares.value) else {}
+def finding_4(heads: tuple[ByCount, ByCount]) -> Records:
+    """Key Finding 4: when the pattern of the sides is there for good, in the typical run that ends with heads of both signs; and in how many runs it is so
+    within the first tenth of training, while gamma falls back from a peak and the sum of positive mu does not fall by a tenth."""
+    early, keeps = [], []
+    for h, side in zip(*(of.values() for of in heads), strict=True):
+        positive = h.omega[-1] > 0
+        both = positive.any(1) & ~positive.all(1)  # the runs that have sides
+        early.append(pattern_share(side))
+        keeps.append((peak(h)[both] > 1.1) & (fall(h)[both] < 0.1))
+    if not sum(map(len, early)):
+        return {}  # no such run
+    same = (np.concatenate(early) <= 0.1) & np.concatenate(keeps)
+    return {"pattern": typical(*early), "course": Estimate.share(int(same.sum()), len(same))}
 
 
 def common_scale(several: ByCount, seed_sweep: Heads, *size: float) -> Records:
@@ -211,23 +218,20 @@ def settled_table(h: Heads) -> Table:
     return Table(rows, columns, f"Where each of {len(values['ω'])} heads settles")
 
 
-def eight_heads(eight: Heads, two: Heads) -> Records:
-    """Eight heads of one seed: whether their abs(omega) is homogeneous, and how it compares with a pair's gamma."""
-    omega, mu = eight.settled(eight.omega)[0], eight.settled(eight.mu)[0]  # (8,)
-    return {
-        "eight/omega_spread": float(circuits.scale_spread(omega, mu)),
-        "eight/spike": float(np.abs(omega).max() / two.settled(two.gamma).mean()),
-    }
+def eight_heads(eight: Heads, four: Heads, two: Heads) -> Records:
+    """Eight heads of one seed, taken to vary as runs of four do: whether their abs(omega) is homogeneous, and how it compares with a pair's gamma."""
+    ends, gamma = [(h.settled(h.omega), h.settled(h.mu)) for h in (eight, four)], two.settled(two.gamma).mean()
+    spreads = [circuits.weighted_spread(*of) for of in ends]  # (1,), (R,)
+    spikes = [np.abs(omega).max(-1) / gamma for omega, _ in ends]
+    every = {"weighted_spread": spreads, "spike": spikes}
+    return {f"eight/{name}": Estimate(float(own[0]), run_sd(others)) for name, (own, others) in every.items()}
 
 
 @by_reading("scale")
 def scales(h: Heads) -> Records:
-    """Where two heads settle; the mean, and half the prediction interval of one more run, to which half a unit of the last printed digit is added."""
-    found: Records = {}
-    for name, runs, rounding in (("gamma", h.settled(h.gamma), 0.005), ("mu", h.settled(h.positive_mu), 0.05)):
-        half = prediction(runs, of=1).high - float(runs.mean()) if len(runs) > 1 else 0.0
-        found |= {f"{name}s": runs, name: float(runs.mean()), f"{name}_half": half + rounding}
-    return found
+    """Where two heads settle, run by run, and the mean of gamma."""
+    gammas = h.settled(h.gamma)
+    return {"gammas": gammas, "mus": h.settled(h.positive_mu), "gamma": mean_of(gammas)}
 
 
 # -- drawing ------------------------------------------------------------------------------------------------------------
@@ -317,14 +321,16 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
 
 
 def plot_trajectories(
-    trajectories: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ"
+    trajectories: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ", means: bool = True
 ) -> tuple[Figure, np.ndarray]:
-    """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: the mean over seeds, and seeds as thin lines."""
+    """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: seeds as thin lines and their mean, or as lines alone."""
     fig, axes = style.figure(2, height=height)
     for name, h, look in trajectories:
         for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
-            ax.plot(h.steps[1:], values[1:], lw=0.6, alpha=0.5, **look)
-            ax.plot(h.steps[1:], values[1:].mean(1), label=name, **look)
+            lines = ax.plot(h.steps[1:], values[1:], lw=0.6 if means else 1.1, alpha=0.5 if means else 0.85, **look)
+            if means:
+                lines = ax.plot(h.steps[1:], values[1:].mean(1), **look)
+            lines[0].set_label(name)
     for ax, limit, label in zip(axes, paper_limits(), (gamma, "sum of positive μ"), strict=True):
         style.paper_line(ax, limit, None)
         ax.set(xscale="log", xlabel="step", ylabel=label)
