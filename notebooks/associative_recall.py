@@ -163,7 +163,7 @@ style.show()
 
 # %% [markdown]
 # *The loss falls in stairs, and each plateau has the predicted height. Order 3, three heads, rate 1, from $\beta = (0.1, 0.05, 0.025)$; dotted: the heights above for $m = 0, 1, 2$ matched tokens.*
-# At $m = 2$ the loss is zero: who knows two of three symbols knows the third.
+# At $m = 2$ the loss is zero: two matched symbols determine the third.
 
 # %% mystnb={"image": {"alt": "Left: the second layer's matrix at the solution, blocks on the super-diagonal only. Right: loss against the scale c: with beta above the diagonal it falls along a straight line, less steeply than the dotted line of e to the minus c; below the diagonal it rises to one."}} tags=["hide-input"]
 built, solution = construction.construction(), construction.solution_matrix()
@@ -204,8 +204,8 @@ show_model(
 #
 # $$ \dot\alpha = \frac{\beta^2 e^{\alpha}}{(e^{\alpha} + k - 1)^2} \frac{k^2}{k-1}\, \Xi, \qquad \dot\beta = 2 \beta\, \frac{e^{\alpha} - 1}{e^{\alpha} + k - 1}\, \Xi . $$
 #
-# The path is right, and the clock is not: as printed it runs twice too fast. The paper sets $\Xi = -2(1+\gamma)\, \mathbb{E}\Delta_{1,1}$. But its equation 5,
-# $\partial L/\partial\beta_h = 2\beta_h \frac{e^{\alpha_h} - 1}{e^{\alpha_h} + k - 1} (1+\gamma)\, \mathbb{E}\Delta_{h,h}$, has that 2 already: it is counted twice.
+# The ODE follows the right curve in $(\alpha, \beta)$, twice too fast. The paper sets $\Xi = -2(1+\gamma)\, \mathbb{E}\Delta_{1,1}$. The printed $\Xi$ counts a factor 2 that its equation 5,
+# $\partial L/\partial\beta_h = 2\beta_h \frac{e^{\alpha_h} - 1}{e^{\alpha_h} + k - 1} (1+\gamma)\, \mathbb{E}\Delta_{h,h}$, already has.
 
 # %% mystnb={"image": {"alt": "Alpha and beta against time: the exact flow and the ODE with half of Xi lie on one curve that jumps once; the ODE with the printed Xi jumps at half that time."}} tags=["hide-input"]
 record.all(theorem_3_1.direction() | theorem_3_1.sufficient_ode())
@@ -220,8 +220,7 @@ style.show()
 record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 
 # %% [markdown]
-# A softmax feels no common shift, so scores sum to
-# zero and $\delta = -\alpha/k$: what the own offset gains, others lose.
+# A softmax does not change when all scores shift. Its gradient therefore sums to zero, so the scores keep the sum 0 of the start, and $\delta = -\alpha/k$.
 #
 # ## The conserved quantity
 #
@@ -245,12 +244,12 @@ record.verdicts("noA0-timescale", "noA0-law")
 
 # %% [markdown]
 # The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5,
-# the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy keeps the same quantity. A window shorter than the permutations does not: then a third kind of token
-# exists, out of sight, and the two equations no longer share one factor. Appendix A.6 says that law and time scale survive a *longer* attention as well, and that the direction is lost. It gives no
+# the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy keeps the same quantity. A window shorter than the permutations does not: one token of each
+# ordering then lies outside the window; it adds to $\dot\alpha$ and $\dot\beta$ in different ways, so their ratio depends on the loss. Appendix A.6 says that law and time scale survive a *longer* attention as well, and that the direction is lost. It gives no
 # form of the law, so only the others are tested, on heads that see every earlier token: when the head becomes active, its other scores differ by {glue:text}`noA0/spread` of its own.
 #
-# The law also says which starts never leave. If the head leans away from its offset, with $f(\alpha) > \beta^2/4$, then $\alpha$ cannot come back to zero, and $\beta$ dies out (to
-# {glue:text}`looking/away` of its start).
+# The law gives a threshold. A head with $\alpha < 0$ and $f(\alpha) > \beta^2/4$ cannot bring $\alpha$ back to zero. Five per cent above this bound $\beta$ dies out; five per cent below, the head
+# recovers and $\beta$ grows.
 #
 # ## How long the plateau lasts
 #
@@ -287,7 +286,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# The squares are another case. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
+# Squares: the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts only
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
 # (exponent {glue:text}`window/exponent`, and not $-1$).
@@ -345,7 +344,7 @@ record.verdicts(
 # and on every plateau each head that still waits follows its own tangent, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit
 # of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the head's first $\beta$; then
 # the later times come out too long ({glue:text}`stitch/afresh`). Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and
-# {glue:text}`losses/durations_ce` (cross-entropy): alike in kind, not in length.
+# {glue:text}`losses/durations_ce` (cross-entropy). The order of the jumps is the same under both losses; the plateaus differ in length.
 #
 # How well the loss rests on a plateau depends on how far apart the heads start:
 #
@@ -480,7 +479,7 @@ if paper:
 record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
-# *Without A2 the stairs stay, without A3 they go. Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.*
+# *At order three the two jumps stay apart without A2, and run together without A3; at order four lifting A2 does not keep them apart ([next section](#the-query-side)). Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-idle-head", "q-simplifications")
@@ -493,7 +492,7 @@ record.verdicts("q-idle-head", "q-simplifications")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The query side
 #
-# A2 puts the last token's embeddings at their solution. Without it head $h$ meets the context with what head $h-1$ has found, so a head whose predecessor knows nothing has no good question.
+# A2 puts the last token's embeddings at their solution. Without it head $h$ compares with what head $h-1$ found, which is uniform until head $h-1$ is active.
 # Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: without A2 the third head
 # is left out where $\beta$ falls, and where it rises all jumps run together.
 
@@ -563,8 +562,9 @@ record.verdicts("end-to-end", "mirror")
 # With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
 # so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides. With the window kept and from scale 0.1 it
-# rests at the first and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds; from 0.01 the share over both is {glue:text}`free/rests_small`: shoulders that are
-# nowhere flat. With everything lifted the share is {glue:text}`free/rests_lifted`, at most: there training is slow, and its noise alone slows a loss for a moment. Three of the four offsets find a
+# rests at the first and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds. The simplified model, from the same first-layer scores and random $\beta$ of that scale,
+# rests there in shares of ({glue:text}`free/simplified_each`). From 0.01 the share of the whole model over both is {glue:text}`free/rests_small`: shoulders that are nowhere flat. With everything lifted
+# we count {glue:text}`free/rests_lifted`. This is an upper bound: in slow training noise alone can meet the criterion. Three of the four offsets find a
 # head of their own in shares of {glue:text}`free/found_window`, {glue:text}`free/found_small` and {glue:text}`free/found_lifted` of the seeds.
 
 # %% [markdown]
@@ -596,7 +596,7 @@ for m in range(4):
     )  # orderings with the right response
     losses.append(float(np.mean(1 - (alike & right).sum(1) / alike.sum(1))))
 print(losses)
-# (1 - 1/2)(1 - 1/(3 - m)!): who has matched two tokens of three knows the third
+# (1 - 1/2)(1 - 1/(3 - m)!): two matched tokens of three determine the third
 assert np.allclose(losses, [5 / 12, 1 / 4, 0, 0])
 
 # %% [markdown]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...draw import numpy_rng
-from ...statistics import Estimate
+from ...statistics import Estimate, bootstrap_error
 from ..nagy2026 import prompts
 from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
 from ..nagy2026.probe_statistics import alignments
@@ -166,7 +166,7 @@ def judged(get: Get, stacks: int) -> Ladder:
 
 def ladder_values(found: Ladder) -> dict[str, object]:
     """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
-    says of the size of the ladder of which it says least, and of the controls, mean and error over sizes; and of known stacks: the largest mean score of a kind
+    says of the size of the ladder of which it says least, and of the controls, mean and error over sizes; how far the median model lies from all stacks; and of known ones: the largest mean score of a kind
     of imitation, the least of those that descend."""
     of_sizes = [np.mean(said) for said in found.controls.values()]
     units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(found.controls.values())))
@@ -180,5 +180,5 @@ def ladder_values(found: Ladder) -> dict[str, object]:
         "rungs/twins": Estimate.mean(units),
         "rungs/imitations": max(said.mean() for _, said in imitations),
         "rungs/descending": min(judge.yes.mean() for judge in judges),
-        "rungs/apart": np.mean(found.apart),
+        "rungs/typical_apart": Estimate(np.median(found.apart), bootstrap_error(np.median, np.array(found.apart))),
     }

@@ -56,6 +56,7 @@ def waits(found: Mapping[str, Array]) -> Figure:
     logarithms.set(xscale="log", ylabel="added wait (tenfold step: 1)", title="$p = 2$, on a linear axis")
     for ax in (every, logarithms):
         ax.set_xlabel("start: times smaller")
+    fig.legend(*every.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 

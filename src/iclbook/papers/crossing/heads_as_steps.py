@@ -7,6 +7,7 @@ is read on the other half, as a share of the answers' own mean square.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ PROMPTS = 4096
 GROUPS = {"h1": "softmax", "h2": "softmax", "linear": "linear"}
 #: Range of the kernels' parameter gamma, logarithmic.
 GAMMAS = (-6.0, 2.0)
-#: ``step(log gamma, n)``: what a step with a kernel answers to the first n prompts, or to all, ``(PROMPTS,)``.
+#: ``step(log gamma, n, mirrored)``: what a step with a kernel, or with its mirror image ``k(-x_i, x_q)``, answers to the first n prompts, or to all, ``(PROMPTS,)``.
 Step = Callable[..., Array]
 
 
@@ -51,11 +52,11 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
     def of(kernel: str) -> Step:
         keys, kernel = (x - x.mean(1, keepdim=True), "linear") if kernel == "centred" else (x, kernel)
-        relation = relate(KERNELS[kernel], query[:, None], keys)[:, 0]  # (B, L)
+        relations = [relate(KERNELS[kernel], query[:, None], sign * keys)[:, 0] for sign in (1, -1)]  # (B, L) each
 
         @cache
-        def step(log_gamma: float, n: int | None = None) -> Array:
-            return (kernel_values(kernel, relation[:n], float(np.exp(log_gamma))) * y[:n]).sum(-1).numpy()
+        def step(log_gamma: float, n: int | None = None, mirrored: bool = False) -> Array:
+            return (kernel_values(kernel, relations[mirrored][:n], float(np.exp(log_gamma))) * y[:n]).sum(-1).numpy()
 
         return step
 
@@ -79,14 +80,16 @@ def _rate(answer: Array, made: Array) -> float:
 
 
 def _best_step(fit: Array, step: Step) -> Array:
-    """The step whose width fits these answers ``(n,)`` to the first prompts best, on all prompts."""
+    """The step whose width fits these answers ``(n,)`` to the first prompts best, on all prompts; the mirror image of its kernel, which a head with both signs
+    turned takes, where that fits better at the grid's best width."""
 
-    def left(log_gamma: float) -> float:
-        made = step(float(log_gamma), len(fit))
+    def left(log_gamma: float, mirrored: bool) -> float:
+        made = step(float(log_gamma), len(fit), mirrored)
         return float(((fit - _rate(fit, made) * made) ** 2).mean() / (fit**2).mean())
 
-    near = min(np.linspace(*GAMMAS, 17), key=left)
-    return step(float(minimize_scalar(left, bounds=(near - 0.5, near + 0.5), method="bounded").x))
+    near, mirrored = min(product(np.linspace(*GAMMAS, 17), (False, True)), key=lambda how: left(*how))
+    best = minimize_scalar(left, args=(mirrored,), bounds=(near - 0.5, near + 0.5), method="bounded")
+    return step(float(best.x), None, mirrored)
 
 
 def shares(results: Results, groups: dict[str, str], task: LinearRegression) -> dict[str, dict[str, Array]]:
@@ -115,8 +118,8 @@ def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
     for name, group, kernel in judged:
         left = found[group][kernel]
         next_left = found[group][next(other for other in best(found[group]) if other != kernel)]
-        values[f"kernel/{name}"] = Estimate.mean(left)
-        values[f"kernel/{name}_next"] = next_left.mean()
+        values[f"kernel/{name}_or_mirror"] = Estimate.mean(left)
+        values[f"kernel/{name}_second"] = next_left.mean()
     return values
 
 
@@ -225,8 +228,8 @@ def pairs_of(results: Results, study: str, group: str) -> Pairs:
 
 
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
-    """``sum``: abs(sum mu) over sum abs(mu); ``both``: how many runs have heads that compare with both signs, and ``both_sum``, the largest sum among them (1, as
-    of heads of one sign, where there are none); ``taken``: what a debiased step takes away of what the plain step leaves, in those runs; ``one_sign/taken``:
+    """``sum``: abs(sum mu) over sum abs(mu); ``both``: the share of runs whose heads compare with both signs, and ``both_mean``, the mean sum among
+    these if there are two, else among all; ``taken``: what a debiased step takes away of what the plain step leaves, in those runs; ``one_sign/taken``:
     the most that it takes in any other run (0 where there are none); ``output``: sum of mu, in the runs with both signs if there are two."""
     others = np.concatenate([found[name].taken[~found[name].both] for name in ("wide", "short", "descent")])
     values: dict[str, object] = {
@@ -241,9 +244,8 @@ def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
         if name in ("embedded", "linear"):
             values[f"pairs/{name}/left"] = of.debiased.mean()
             continue
-        values[f"pairs/{name}/both"] = of.both.sum()
-        if name != "affine":  # where outputs need not cancel
-            values[f"pairs/{name}/both_sum"] = of.sums[of.both].max() if of.both.any() else 1.0
+        values[f"pairs/{name}/both_share"] = Estimate.share(int(of.both.sum()), len(of.both))
+        values[f"pairs/{name}/both_mean"] = Estimate.mean(of.sums[of.both if of.both.sum() > 1 else slice(None)])
     for name in ("affine", "descent"):
         signed = found[name].both if found[name].both.sum() > 1 else slice(None)
         values[f"pairs/{name}/output"] = Estimate.mean(found[name].mu.sum(1)[signed])

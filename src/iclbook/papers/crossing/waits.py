@@ -15,7 +15,7 @@ import torch
 
 from ...draw import numpy_rng
 from ...errors import UserError
-from ...statistics import Estimate, standard_error
+from ...statistics import Estimate, bootstrap_error, standard_error
 from ...store import Results
 from ...tasks import Batch
 from ...training.flow import Flow, gradient_flow
@@ -163,11 +163,18 @@ def second_plateaus(model: str, draws: Sequence[int]) -> dict[str, Array]:
 
 
 def second_values(results: Results) -> dict[str, object]:
-    """Degree that the length of the second plateau shows, over the draws from which the model leaves it, the later the smaller it starts (from others it takes
-    another way), and how many these are."""
+    """Degree that the length of the second plateau shows, over the draws from which the model leaves it: the ``typical`` draw's, a median whose error holds the
+    bootstrap's and half of the step from the degree before, and the ``share`` of draws within a quarter of 2. A start that is not small enough may take another way."""
     times = results["trained/times"]
     times = times[np.isfinite(times).all(1) & (np.diff(times) > 0).all(1)]
-    return {"stages/second/degree": degree(times, SIZES["trained"].factor), "stages/second/draws": len(times)}
+    before, last = degrees(times, SIZES["trained"].factor)[:, -2:].T
+    typical = Estimate(float(np.median(last)), bootstrap_error(np.median, last))
+    near = np.abs(last - 2) <= 0.25
+    return {
+        "stages/second/typical": typical + Estimate(0.0, abs(typical.value - float(np.median(before))) / 2),
+        "stages/second/share": Estimate.share(int(near.sum()), len(near)),
+        "stages/second/draws": len(times),
+    }
 
 
 # -- two time scales: attention settles before values (agarwal2025) ----------------------------------------------------------
@@ -307,7 +314,8 @@ def sgd_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
     return {"steps": np.array([[sgd_wait(size, draw) for size in sizes] for draw in draws])}
 
 
-def sgd_values(results: Results, profile: str) -> dict[str, Estimate]:
-    """Degree that the waits ``(D, S)`` under SGD show: 2 plus the logarithm of the wait's growth over all halvings of the size, to the base of the size's."""
+def sgd_values(results: Results, profile: str) -> dict[str, object]:
+    """Degree that the waits ``(D, S)`` under SGD show at each halving of the size, 2 plus the logarithm of the wait's growth to the base 2, and over all of them."""
     steps = results[f"{SGD_GROUPS[profile]}/steps"]
-    return {"stages/sgd/degree": Estimate.mean(2 + np.log2(steps[:, -1] / steps[:, 0]) / (steps.shape[1] - 1))}
+    each = 2 + np.log2(steps[:, 1:] / steps[:, :-1])
+    return {"stages/sgd/degree": Estimate.mean(each.mean(1)), "stages/sgd/degrees": Estimate.mean(each.T)}

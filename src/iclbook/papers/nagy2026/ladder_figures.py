@@ -14,7 +14,7 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from .arithmetic import SERIES
-from .common import legend_above, named_ticks
+from .common import cross, legend_above, named_ticks
 from .ladder import Get, Model, by_size, controls, mixed
 from .probe_statistics import errors
 
@@ -123,6 +123,22 @@ def signs(get: Get) -> Figure:
     named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8)
     ax.set_ylabel("updates with the residual's sign (share)")
     legend_above(fig, ax, 3)
+    return fig
+
+
+def rates(get: Get) -> Figure:
+    """Figure 5: the rate that the slope predicts against the one that is observed, one disc a model of the ladder; crosses: the printed pairs."""
+    fig, ax = style.figure(1, height=3.6)
+    every = [(m.aligned().rho_pred, m.aligned().rho_obs, m.name) for m in mixed(get)]
+    for colour, name in zip(style.PALETTE, by_size(mixed(get)), strict=False):
+        pairs = [(predicted, observed) for predicted, observed, of in every if of == name]
+        ax.plot(*zip(*pairs, strict=True), "o", color=colour, label=in_words(name))
+    printed = [[float(x) for x in SERIES[name]] for name in ("rho_predicted", "rho_observed")]
+    cross(ax, *printed, "printed")
+    low = 0.95 * min(min(pair[:2]) for pair in every)
+    ax.plot([low, 1], [low, 1], color=style.INK, lw=0.9, ls=":", label="equal", zorder=0)
+    ax.set(xlabel=r"predicted by the slope, $1 - \alpha$", ylabel="observed decay by layer")
+    legend_above(fig, ax, 4)
     return fig
 
 

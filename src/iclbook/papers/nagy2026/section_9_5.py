@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.special import fdtri
 
 from ...drawing import style
-from ...statistics import Estimate, jackknife, ratio_terms, standard_error
+from ...statistics import Estimate, ratio_terms, standard_error
 from ...store import Results
 from ...training.study import Study
 from .arithmetic import printed_numbers
-from .common import apart, by_rate, cross, legend_above, named_ticks, strip
+from .common import by_rate, cross, legend_above, named_ticks, strip
 
 CONTEXTS = (5, 8, 12)
 MODELS = {"baseline": ("2 layers", style.PALETTE[1], "s"), "guided": ("4 layers, guided", style.PALETTE[0], "o")}
@@ -82,28 +83,49 @@ def records(reading: str, g: Guided) -> dict:
     return {f"9.5/{reading}/{name}": value for name, value in found.items()}
 
 
+#: Printed numbers that are judged together: six errors, two headline errors, two training losses. All three lists are to come out in 95 of 100 repetitions.
+LISTS = ("errors", "headline", "training")
+
+
+def joint_distance(printed: np.ndarray, ours: np.ndarray, level: float = 1 - 0.05 / len(LISTS)) -> float:
+    """Distance of ``printed`` numbers ``(p,)`` of one seed from those of ours ``(p, seeds)``, over the radius of the prediction ellipsoid of one seed more, all in
+    logarithms: above 1 they did not come from the same distribution.
+
+    ``T^2 = d^T S^-1 d / (1 + 1/n)`` follows ``p (n - 1) / (n - p) F(p, n - p)`` (Hotelling 1931), with S the covariance over n seeds and d the distance of
+    the printed from the mean; here the root of T^2 over its quantile at ``level``. The error of our mean is part of it. 0 where seeds are too few to tell.
+    """
+    logs = np.log(ours)
+    p, n = logs.shape
+    if n <= p:
+        return 0.0
+    apart = np.log(printed) - logs.mean(1)
+    squared = apart @ np.linalg.solve(np.cov(logs), apart) / (1 + 1 / n)
+    return float(np.sqrt(squared / (p * (n - 1) / (n - p) * fdtri(p, n - p, level))))
+
+
 def _against_printed(g: Guided) -> dict:
-    """Printed errors at 5, 8 and 12 examples, headline errors and training losses: the largest distance from what one seed more would give, in half-widths
-    of its prediction interval, and the same with the two models exchanged."""
-    numbers = {
-        "errors": (PRINTED_ERRORS, g.errors),
-        "headline": (HEADLINE, {model: errors[-1] for model, errors in g.errors.items()}),
-        "training": (PRINTED_LOSSES, g.losses),
-    }
-    found: dict[str, float | Estimate] = {}
-    for name, (printed, ours) in numbers.items():
-        every = np.concatenate([np.atleast_1d(printed[model]) for model in MODELS])
-
-        def farthest(values: np.ndarray, every: np.ndarray = every) -> float:
-            return max(map(apart, every, values.T))
-
-        # (seeds, numbers) each
-        own, exchanged = (
-            np.concatenate([np.atleast_2d(ours[model]) for model in order]).T for order in (MODELS, reversed(MODELS))
-        )
-        found[f"{name}_apart"] = Estimate(farthest(own), jackknife(farthest, own))
-        found[f"{name}_exchanged"] = farthest(exchanged)
+    """:func:`joint_distance` of the printed errors at 5, 8 and 12 examples, of the headline errors and of the final training losses; and the same with the two
+    models exchanged."""
+    found = {}
+    for name, order in (("joint", list(MODELS)), ("exchanged", list(MODELS)[::-1])):
+        ours = {
+            "errors": ([*PRINTED_ERRORS.values()], [g.errors[m] for m in order]),
+            "headline": ([*HEADLINE.values()], [g.errors[m][-1] for m in order]),
+            "training": ([*PRINTED_LOSSES.values()], [g.losses[m] for m in order]),
+        }
+        for kind, (printed, values) in ours.items():
+            found[f"{kind}_{name}"] = joint_distance(np.ravel(printed), np.vstack(values))
     return found
+
+
+def models_apart(readings: Mapping[str, Guided]) -> dict[str, int]:
+    """In how many readings each model's three printed errors alone come out."""
+    return {
+        f"9.5/{model}_readings": sum(
+            joint_distance(PRINTED_ERRORS[model], g.errors[model]) <= 1 for g in readings.values()
+        )
+        for model in MODELS
+    }
 
 
 def figure(readings: Mapping[str, Guided]) -> Figure:

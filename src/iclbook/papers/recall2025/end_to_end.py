@@ -10,6 +10,7 @@ from scipy.special import softmax
 from torch import Tensor, nn
 
 from ... import random
+from ...draw import numpy_rng
 from ...models import RecallTransformer
 from ...project import check_profile
 from ...statistics import Estimate
@@ -19,10 +20,12 @@ from ...training import Run, gradient_flow
 from ...training.groups import Momentum
 from ...training.history import KEPT
 from ...training.study import Group, Study
-from .stages import Values, first_passage, middles, patience, small
-from .theory import Array, Population
+from .stages import Values, first_passage, middles
+from .theory import Array, Population, jump_limit
 
 Arrays = dict[str, Array]
+#: Initial scales with the window kept.
+SCALES = {"window": 0.1, "small": 0.01}
 #: Steps between two records, and held-out sequences at each, the same at all; what these are for, among the purposes of :mod:`iclbook.random`.
 EVERY, HELD_OUT, PURPOSE = 20, 512, 50
 
@@ -83,8 +86,8 @@ def studies(profile: str) -> dict[str, Study]:
     paper = check_profile(profile) == "paper"
     kept, lifted = ((30, 900), (12, 6000)) if paper else ((2, 40), (2, 80))  # seeds and steps
     rows = (
-        ("free_window", 4, True, {"large": 0.1, "small": 0.01}, *kept),
-        ("free_lifted", 4 if paper else 3, False, {"lifted": 0.01}, *lifted),
+        ("free_window", 4, True, {"large": SCALES["window"], "small": SCALES["small"]}, *kept),
+        ("free_lifted", 4 if paper else 3, False, {"lifted": SCALES["small"]}, *lifted),
     )
     studies = {}
     for name, order, a0, scales, seeds, steps in rows:
@@ -146,31 +149,51 @@ def offsets_found(w: Array) -> Array:
     return (attention_by_offset(w) >= SINGLED).any(-2).sum(-1)
 
 
-def together(task: AssociativeRecall, beta: float = 0.02, records: int = 400) -> float:
-    """Share of the plateaus at which the simplified model rests when its heads start with one beta and jump together: a control."""
-    pop, betas = Population(task, task.order, task.order), np.full(task.order, beta)
-    until = float(patience(pop, betas, 3.0))
-    flow = gradient_flow(pop.gradient, small(pop, betas), until, np.linspace(0, until, records), rtol=1e-8)
-    return rests(flow.times, pop.value(flow.states), task).mean()
+def simplified(w: Array, scale: float) -> Array:
+    """Plateaus at which the simplified model rests, ``(S, order - 2)``, from first-layer scores ``w (S, K, K)`` and ``beta = scale |N(0, 1)|``, a flow a seed."""
+    order, rng = w.shape[-1], numpy_rng(0)
+    task = AssociativeRecall(order, 4)
+    pop, last = Population(task, order, order), middles(task, order - 1)[-1]
+    found = []
+    for scores, beta in zip(w, scale * np.abs(rng.normal(size=w.shape[:2])), strict=True):
+        start, until = pop.join(scores, beta), 40 * jump_limit(order, 4) / scale
+        end = [lambda x: pop.value(x) - last]
+        own = gradient_flow(pop.gradient, start, until, events=end, stop_at=0, rtol=1e-6).times
+        own = np.append(own, 1.05 * own[-1])  # the integrator's own steps are short where the loss jumps, and too few
+        times = np.interp(np.arange(0, len(own) - 0.9, 0.125), np.arange(len(own)), own)
+        flow = gradient_flow(pop.gradient, start, times[-1], times, rtol=1e-6)
+        found.append(rests(flow.times, pop.value(flow.states), task))
+    return np.array(found)
+
+
+def shares_of(rested: Array) -> Estimate:
+    """Share of seeds at each plateau, ``(S, order - 2) -> (order - 2,)``."""
+    every = [Estimate.share(int(hits), len(rested)) for hits in rested.sum(0)]
+    return Estimate(*np.transpose([(of.value, of.error) for of in every]))
 
 
 def free_values(runs: Mapping[str, Arrays]) -> Values:
-    """For each kind of training: shares of plateaus and seeds at which the loss rests, of seeds that end below a tenth of the first plateau, and of seeds in
-    which all offsets but one find a head; and how many times later, from the small scale, the loss passes the middle of the first two plateaus."""
+    """For each kind of training: shares of plateaus and seeds at which the loss rests, and at each plateau this share less that of the simplified model from the
+    same first-layer scores (with everything lifted: from those of the small scale); shares of seeds that end below a tenth of the first plateau, and of seeds
+    in which all offsets but one find a head; and how many times later, from the small scale, the loss passes the middle of the first two plateaus."""
     window, task = runs["window"], task_of(runs["window"])
     middle = float(middles(task, 1)[0])
     first = [first_passage(run["steps"], -run["normalised"], -middle) for run in (runs["small"], window)]
     values: Values = {
         "full/seeds": [run["held_loss"].shape[1] for run in runs.values()],
-        "free/rests_together": together(task),
         "free/first_later": Estimate.ratio(*np.minimum(first, window["steps"][-1])),
     }
+    usual = {name: shares_of(simplified(runs[name][f"{KEPT}w"][0], scale)) for name, scale in SCALES.items()}
     at_start = []
     for name, run in runs.items():
         task = task_of(run)
         calm = np.array([rests(run["steps"], loss, task) for loss in run["normalised"].T])  # (S, order - 2)
         if name == "window":
             values["free/rests_each"] = calm.mean(0)
+            values["free/simplified_each"] = usual[name]
+        other = usual.get(name, usual["small"])
+        if calm.shape[1:] == other.value.shape:
+            values[f"free/rests_less_{name}"] = shares_of(calm) - other
         before, after = offsets_found(run[f"{KEPT}w"]) >= task.order - 1  # (S,) each
         at_start.append(before.mean())
         learned = run["held_loss"][-1] < task.plateau_dp(0) / 10

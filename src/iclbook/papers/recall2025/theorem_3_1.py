@@ -143,18 +143,19 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
     return values | {"local/line": min(values["local/line"])}
 
 
-def looking_away(eps: float = 0.01, order: int = 4) -> Values:
-    """Largest of all beta at the end over the start, ``beta_1 = eps``, where the first head begins by looking away from its offset (``away``) or to it
-    (``towards``), with ``f(alpha_1)`` twice ``eps^2 / 4``, followed for 40 times the jump's time at even attention."""
+def looking_away(leans: tuple[float, ...] = (-0.3, -0.1), order: int = 4) -> Values:
+    """Largest of all beta at the end over the start, from ``alpha_1 = lean < 0`` and a beta for which ``f(alpha_1)`` is 1.05 (``above``) or 0.95 (``below``) times
+    ``beta^2 / 4``, one number a lean, followed for 40 times the jump's time at even attention."""
     pop = experiment(order=order, n_heads=order)
-    lean = 2 * eps / math.sqrt(2 * theory.local_coefficient(order))  # f = c alpha^2 / 4 near 0
-    values: Values = {}
-    for name, alpha in (("away", -lean), ("towards", lean)):
-        theta = start(pop, eps)
-        theta[0] = alpha
-        end = gradient_flow(pop.gradient, theta, 40 * theory.jump_limit(order, R) / eps).states[-1]
-        values[f"looking/{name}"] = np.abs(pop.split(end)[1]).max() / eps
-    return values
+    found: dict[str, list[float]] = {}
+    for name, times in (("above", 1.05), ("below", 0.95)):
+        for lean in leans:
+            eps = 2 * math.sqrt(float(theory.potential(np.array(lean), order, 1)) / times)
+            theta = start(pop, eps)
+            theta[:order] += lean * (np.eye(order)[0] - 1 / order)  # alpha = w_1 - w_k, with scores that sum to zero
+            end = gradient_flow(pop.gradient, theta, 40 * theory.jump_limit(order, R) / eps).states[-1]
+            found.setdefault(f"looking/{name}", []).append(float(np.abs(pop.split(end)[1]).max() / eps))
+    return dict(found)
 
 
 def jump_time(pop: Population, eps: float) -> float:
