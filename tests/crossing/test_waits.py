@@ -15,6 +15,7 @@ from iclbook.papers.crossing.models import (
     prompts,
     softmax_heads,
 )
+from iclbook.statistics import student
 from iclbook.training.landscape import Landscape
 
 
@@ -45,7 +46,9 @@ def test_the_degree_of_made_up_waits():
     times = np.array([[0, 1, 3, 7], [0, 1, 3, 11]], float)  # ratios 2, 2 and 2, 4
     found = waits.degree(times, 2)
     assert found.value == pytest.approx(3.5)
-    assert found.error == pytest.approx(np.hypot(0.5, 0.5)), "half a degree between draws, half that still moves"
+    assert found.error == pytest.approx(np.hypot(0.5 * student(2), 0.5)), (
+        "half a degree between draws, half that still moves"
+    )
 
 
 def test_adam_does_not_wait():
