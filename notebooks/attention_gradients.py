@@ -201,8 +201,8 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
-# attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. Section
-# 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
+# attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. At
+# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Here and below, the first number is for $b$ frozen, the second for $b$ trained.)
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
 # scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -213,7 +213,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
 # The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
-# them ($b$ frozen, $b$ trained), and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
+# them, and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
 # {glue:text}`fig2-3/frozen_mass` and {glue:text}`fig2-3/trained_mass` of its attention (uniform: 40 %). Attention ends on at most half of the positions in {glue:text}`fig2-3/frozen` and
 # {glue:text}`fig2-3/trained` of the runs. Of these, the run drawn is the smooth one nearest to the medians.
 
@@ -560,9 +560,9 @@ record.verdicts("frame-precision", "freezing", "unfurling")
 # {glue:text}`unfurling/way_left` (error of the entropy in the last place). So neither has a frame that stands still while precision improves.
 #
 # Nor does the paper's mechanism act here. It says that attention freezes because score gradients equalise compatibility, $b_{ij} \approx \mathbb{E}_{\alpha_i}[b]$, so that $\partial L / \partial
-# s_{ij}$ vanishes. Both *grow*:
+# s_{ij}$ vanishes. On fresh sequences the spread of $b_{ij}$ falls to half of $b_{ij}$ itself, under the schedule it hardly falls. The gradient of the scores ends near its largest in both:
 #
-# | End of training over its start | spread of $b_{ij}$ about its mean | norm of $\partial L / \partial s$ |
+# | At the end of training | spread of $b_{ij}$ about its mean, over the size of $b_{ij}$ | norm of $\partial L / \partial s$, over its largest |
 # |---|---|---|
 # | the schedule, published chain | {glue:text}`freezing/schedule/apart` | {glue:text}`freezing/schedule/slope` |
 # | fresh sequences | {glue:text}`freezing/fresh/apart` | {glue:text}`freezing/fresh/slope` |

@@ -244,23 +244,28 @@ def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], se
 
 
 def equalised(run: Followed, record: int) -> tuple[float, float]:
-    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` weighted by attention, and the norm of dL/ds."""
+    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention;
+    and the norm of dL/ds."""
     x, y = run.inputs()
     mask = closed.causal_mask(len(x))
     found = closed.forward(x, run.at(record), mask)
     d = closed.every_gradient(x, y, run.at(record), mask, found)[1]
-    apart = closed.advantage(found.alpha, d["alpha"])
-    return float((found.alpha * apart**2).sum(-1).mean().sqrt()), float(d["s"].norm())
+    apart, size = ((found.alpha * of**2).sum() for of in (closed.advantage(found.alpha, d["alpha"]), d["alpha"]))
+    return float((apart / size).sqrt()), float(d["s"].norm())
 
 
 def freezing_values(every: Mapping[str, Sequence[Followed]]) -> dict[str, Estimate]:
-    """Sections 6.1 and 6.3, by setting: both of :func:`equalised` at the end of training over the same at its start, mean over runs."""
+    """Sections 6.1 and 6.3, by setting, means over runs: at the end of training how far compatibility is from equal, and the norm of dL/ds over its largest at
+    four records."""
     found = {}
     for setting, runs in every.items():
-        ratios = np.array([np.divide(equalised(run, -1), equalised(run, 0)) for run in runs]).T  # (2, R)
-        found |= {
-            f"freezing/{setting}/{name}": Estimate.mean(of) for name, of in zip(("apart", "slope"), ratios, strict=True)
-        }
+        last = len(runs[0].steps) - 1
+        records = (0, last // 3, 2 * last // 3, last)
+        apart, slope = np.array([[equalised(run, record) for record in records] for run in runs]).transpose(
+            2, 0, 1
+        )  # (R, 4) each
+        found[f"freezing/{setting}/apart"] = Estimate.mean(apart[:, -1])
+        found[f"freezing/{setting}/slope"] = Estimate.mean(slope[:, -1] / slope.max(1))
     return found
 
 
