@@ -456,7 +456,7 @@ record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratios(kept["sgd"]
 record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 
 # %% [markdown]
-# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and in the median no larger than that of $W_O$. Median and range over seeds.*
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$. Median and range over seeds.*
 
 # %% tags=["remove-input"]
 record.verdicts("gradient-sizes")
