@@ -433,8 +433,8 @@ style.show(of=[stored["shown"], stored["onward"]])
 record.all(figure_9.learned_map_values(em, kept["em"]))
 
 # %% [markdown]
-# *Training amplifies the random map that a head starts with; no head learns to look for its own symbol. Attention on each symbol (column) by queries that show each symbol (row), over uniform
-# attention, on a logarithmic scale: red more, blue less. A row is a seed.*
+# *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
+# uniform attention, on a logarithmic scale: orange more, blue less. A row of panels is a seed.*
 #
 # | Attention, each seed | |
 # |---|---|
@@ -443,7 +443,7 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 # | correlation of the two maps | {glue:text}`map/alike` |
 # | spread of the map, after over before | {glue:text}`map/grown` |
 #
-# An E-step would give each query the positions that explain it best, whatever the start. Here the initial weights choose the map, the values learn what it delivers, and another start leads to another map.
+# An E-step would give each query the positions that explain it best, whatever the start. Here the initial weights choose the map, and another start leads to another map.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Are value gradients small?
@@ -724,7 +724,8 @@ record.verdicts("wind-tunnel", "mlp")
 # %% [markdown]
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
-# larger rate for everything, and at these rates steps times rate is what counts. The advantage law needs weights with a fixed sum, not just any routing. What larger wind tunnels show is open.
+# larger rate for everything, and at these rates steps times rate is what counts. On the chain attention amplifies the random map that it starts with, and a classifier without attention predicts
+# better. The advantage law needs weights with a fixed sum, not just any routing. What larger wind tunnels show is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

@@ -779,7 +779,7 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # %% [markdown]
 # ## What to take away
 # What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the
-# prompt. Remember the pattern rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training. The model works at other lengths
+# prompt. Remember the pattern rather than its numbers. The loss has a long flat valley, and where in it a run comes to rest is set by the noise of its training, rate over root of batch. The model works at other lengths
 # because it divides by the current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate
 # training stops on the way; on the approximate loss it never stops falling.
 

@@ -227,16 +227,18 @@ def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object
 def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], seeds: Sequence[int]) -> Figure:
     """Maps of :func:`attention_by_symbol` of some seeds (rows), on a logarithmic scale: before training, after the schedule, and SGD at the same loss."""
     fig, axes = style.figure(3, len(seeds), height=2.1 * len(seeds), squeeze=False)
-    for row, r in zip(axes, seeds, strict=True):
-        near = int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin())
-        maps = [attention_by_symbol(*of) for of in ((runs[r], 0), (runs[r], -1), (onward[r], near))]
-        for ax, of in zip(row, maps, strict=True):
-            style.heatmap(ax, np.log2(of), max(np.abs(np.log2(m)).max() for m in maps))
+    near = [int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin()) for r in seeds]
+    states = [((runs[r], 0), (runs[r], -1), (onward[r], at)) for r, at in zip(seeds, near, strict=True)]
+    maps = np.log2([[attention_by_symbol(*state) for state in of_seed] for of_seed in states])  # (seeds, 3, n, n)
+    for row, of_seed, r in zip(axes, maps, seeds, strict=True):
+        images = [style.heatmap(ax, of, np.abs(maps).max()) for ax, of in zip(row, of_seed, strict=True)]
         row[0].set_ylabel(f"seed {runs[r].seed}\nsymbol asked")
     for ax, title in zip(axes[0], ("before training", "after the schedule", "SGD, same loss"), strict=True):
         ax.set_title(title)
     for ax in axes[-1]:
         ax.set_xlabel("symbol read")
+    look = {"shrink": 0.6, "aspect": 20, "pad": 0.02, "label": "log₂ of attention over uniform"}
+    fig.colorbar(images[-1], ax=list(axes.ravel()), **look).outline.set_visible(False)
     return fig
 
 
