@@ -201,8 +201,8 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
-# attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. Section
-# 7.2's rate of 0.01 sharpens {glue:text}`toy/stated_rate` at best below scale 1 (here and below: $b$ frozen, $b$ trained).
+# attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. At
+# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Here and below, the first number is for $b$ frozen, the second for $b$ trained.)
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
 # scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -213,7 +213,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
 # The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
-# them ($b$ frozen, $b$ trained), and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
+# them, and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
 # {glue:text}`fig2-3/frozen_mass` and {glue:text}`fig2-3/trained_mass` of its attention (uniform: 40 %). Attention ends on at most half of the positions in {glue:text}`fig2-3/frozen` and
 # {glue:text}`fig2-3/trained` of the runs. Of these, the run drawn is the smooth one nearest to the medians.
 
@@ -433,8 +433,8 @@ style.show(of=[stored["shown"], stored["onward"]])
 record.all(figure_9.learned_map_values(em, kept["em"]))
 
 # %% [markdown]
-# *Training amplifies the random map that a head starts with; no head learns to look for its own symbol. Attention on each symbol (column) by queries that show each symbol (row), over uniform
-# attention, on a logarithmic scale: red more, blue less. A row is a seed.*
+# *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
+# uniform attention, on a logarithmic scale: orange more, blue less. A row of panels is a seed.*
 #
 # | Attention, each seed | |
 # |---|---|
@@ -443,7 +443,7 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 # | correlation of the two maps | {glue:text}`map/alike` |
 # | spread of the map, after over before | {glue:text}`map/grown` |
 #
-# An E-step would give each query the positions that explain it best, whatever the start. Here the initial weights choose the map, the values learn what it delivers, and another start leads to another map.
+# An E-step would give each query the positions that explain it best, whatever the start. Here the initial weights choose the map, and another start leads to another map.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Are value gradients small?
@@ -456,7 +456,7 @@ record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratios(kept["sgd"]
 record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 
 # %% [markdown]
-# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and in the median no larger than that of $W_O$. Median and range over seeds.*
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$. Median and range over seeds.*
 
 # %% tags=["remove-input"]
 record.verdicts("gradient-sizes")
@@ -560,9 +560,9 @@ record.verdicts("frame-precision", "freezing", "unfurling")
 # {glue:text}`unfurling/way_left` (error of the entropy in the last place). So neither has a frame that stands still while precision improves.
 #
 # Nor does the paper's mechanism act here. It says that attention freezes because score gradients equalise compatibility, $b_{ij} \approx \mathbb{E}_{\alpha_i}[b]$, so that $\partial L / \partial
-# s_{ij}$ vanishes. Both *grow*:
+# s_{ij}$ vanishes. On fresh sequences the spread of $b_{ij}$ falls to half of $b_{ij}$ itself, under the schedule it hardly falls. The gradient of the scores ends near its largest in both:
 #
-# | End of training over its start | spread of $b_{ij}$ about its mean | norm of $\partial L / \partial s$ |
+# | At the end of training | spread of $b_{ij}$ about its mean, over the size of $b_{ij}$ | norm of $\partial L / \partial s$, over its largest |
 # |---|---|---|
 # | the schedule, published chain | {glue:text}`freezing/schedule/apart` | {glue:text}`freezing/schedule/slope` |
 # | fresh sequences | {glue:text}`freezing/fresh/apart` | {glue:text}`freezing/fresh/slope` |
@@ -724,7 +724,8 @@ record.verdicts("wind-tunnel", "mlp")
 # %% [markdown]
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
-# larger rate for everything, and at these rates steps times rate is what counts. The advantage law needs weights with a fixed sum, not just any routing. What larger wind tunnels show is open.
+# larger rate for everything, and at these rates steps times rate is what counts. On the chain attention amplifies the random map that it starts with, and a classifier without attention predicts
+# better. The advantage law needs weights with a fixed sum, not just any routing. What larger wind tunnels show is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

@@ -279,7 +279,7 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 # heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. If $\omega + \mu$ starts with the same sign in both
 # heads, {glue:text}`census/same_start` end one-sided; otherwise {glue:text}`census/mixed_start` ([exercise 4](#exercises)). Under Adam the first steps decide as well: of the
 # runs whose heads grow towards opposite sides after 24 steps and of the others, {glue:text}`census/adam_growth` end one-sided. So opposite signs of $OV$ at the start are no cure by themselves. With
-# them and without, {glue:text}`census/adam_opposite_ov` end one-sided, because the random $KQ$ may turn a head round.
+# them and without, {glue:text}`census/adam_opposite_ov` end one-sided: a head grows along $\omega + \mu$, and its random $KQ$ may turn it round.
 #
 # Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
 # heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
@@ -381,8 +381,8 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
 # so flat a loss. So 0.13 is one recipe's noise level.
 #
-# The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair: three of four starts, whatever the
-# rate and the batch. The fourth keeps heads of one sign, as in the seed sweep above, and has no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
+# The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. How a start
+# ends does not depend on rate and batch; the others keep heads of one sign, as in the runs from many starts above, and have no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
 # hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`census/runs` runs of each: momentum, AdamW, ten covariates, more noise.
 
 # %% [markdown]
@@ -648,14 +648,15 @@ record.verdicts(
 # of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
 # heads make two separate gradient steps. Two heads do not suffice.
 #
-# In the code's setting four heads make the same two steps; from {glue:text}`fig3.4/code/exclusive` of the starts each task gets a pair of its own. In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
+# In the code's setting four heads make the same two steps. In {glue:text}`fig3.4/code/exclusive` of shorter runs from more starts each task gets a pair of its own; the others share heads, as three do.
+# In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
 # $f_{mj} = \frac1L \sum_\ell y_{\ell m} \bar x_{\ell j}$ the best predictor of task $n$ is $\sum_j x_{qj} \sum_m c_{mj} f_{mj}$, and every feature $j$ asks for its own $c_j$:
 #
 # $$ A_j c_j = b_j, \qquad A_j = \mathbb{E}\, f_j f_j^\top, \quad b_j = \mathbb{E}\, f_j \beta_j . $$
 #
 # The moments of a Wishart matrix give $A_j$ and $b_j$ in closed form (`figures_3_2_to_3_5.best_steps`). Where the tasks share features, $A_j$ is not diagonal, so the off-diagonal entries of $OV$ are needed.
 # The error of this cross-task estimator is {glue:text}`crosstask/risk_ratio` of that of separate steps, and {glue:text}`crosstask/runs` of {glue:text}`runs/seeds` runs of four heads find its
-# coefficients, off by {glue:text}`crosstask/to_cross` of their size. (The other run is stuck above the error of three heads.) So $N$ separate steps need a $\beta$ of its own for each task.
+# coefficients, off by {glue:text}`crosstask/to_cross` of their size. (A run that does not is stuck above the error of three heads.) So $N$ separate steps need a $\beta$ of its own for each task.
 #
 # | Steps $\sum_h \mu^{(h)}_n \omega^{(h)}_S$ of three heads, first run, text's setting: task 1 with its own, the shared and the other task's features; then task 2 with those of task 1, shared, its own |
 # |---|
@@ -740,7 +741,7 @@ worst = [float(np.nanmax(of["affine/loss"])) for of in (iso, scaled)]
 record("fig4.2/affine/worst_loss", worst)
 
 # %% [markdown]
-# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do, and here not (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.*
+# *With $(1 + Cx)^2$ and $1 + \tanh Cx$ two heads learn the opposite pair; with $1 + Cx$ they seldom do (paper: Figure 4.2). $KQ$ above, $OV$ below; the published code's $C$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4.2")
@@ -767,7 +768,7 @@ record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# One run with the square keeps heads of one sign until step {glue:text}`fig4.2/code/square_pair`: the late jump. Are these gradient steps, too? Then their error could not fall below that of
+# The last run with the square to become a pair does so at step {glue:text}`fig4.2/code/square_pair`. Are these gradient steps, too? Then their error could not fall below that of
 # the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The square and $1 + \tanh$ do slightly better than
 # any such step can, and their rates are larger.
 #
@@ -782,7 +783,7 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # %% [markdown]
 # ## What to take away
 # What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the
-# prompt. Remember the pattern rather than its numbers. Along the solution manifold the loss is nearly flat. The noise of training sets where on it a run comes to rest. The model works at other lengths
+# prompt. Remember the pattern rather than its numbers. Along the solution manifold the loss is nearly flat, and where on it a run comes to rest is set by the noise of its training, rate over root of batch. The model works at other lengths
 # because it divides by the current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate
 # training stops on the way; on the approximate loss it never stops falling.
 

@@ -4,6 +4,7 @@ import pytest
 from claims_kit import records_of
 
 from iclbook.claims.references import Tolerances
+from iclbook.claims.render import verdict_html
 from iclbook.claims.verdicts import verdict
 from iclbook.errors import UserError
 
@@ -78,6 +79,8 @@ def test_the_badge_says_in_one_reading_where_another_fails(claim):
     assert both.label == both.word == "reproduced"
     neither = verdict(readings, records_of(omega=0.05, scaled=0.05), "paper")
     assert neither.label == neither.word
+    named = [verdict_html(readings, which).partition("</summary>")[0] for which in (found, both)]
+    assert ["[with the code&#x27;s scale]" in line for line in named] == [True, False], "the line in sight names it"
 
 
 @pytest.mark.parametrize(

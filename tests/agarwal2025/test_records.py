@@ -158,12 +158,13 @@ def test_compatibility_apart_is_weighted_by_attention():
     alpha = s.masked_fill(torch.ones_like(s).triu(1).bool(), -math.inf).softmax(-1)
     alpha.retain_grad()
     torch.nn.functional.cross_entropy(alpha @ x @ w.W_V.T @ w.W_O.T, y, reduction="sum").backward()
-    spread = []
+    spread = size = 0.0
     for weights, b in zip(alpha.detach(), alpha.grad, strict=True):
         mean = (weights * b).sum()
-        spread.append(float((weights * (b - mean) ** 2).sum()))
+        spread += float((weights * (b - mean) ** 2).sum())
+        size += float((weights * b**2).sum())
     apart, slope = figure_9.equalised(run, 0)
-    assert apart == pytest.approx(np.sqrt(np.mean(spread)), rel=1e-9)
+    assert apart == pytest.approx(np.sqrt(spread / size), rel=1e-9)
     assert slope == pytest.approx(float(s.grad.norm()), rel=1e-9)
 
 

@@ -59,10 +59,9 @@ def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
     """One line that unfolds: the word in sight, where, what is claimed; folded: the verdict, the paper's and the measured values, the parts."""
     place = f' id="{claim.anchor}"' if anchor else ""
     one = verdict.in_one_reading and verdict.word != v.DEPENDS
-    reading = f' <span class="iclbook-reading">[{html(verdict.reading)}]</span>' if one else ""
     line = (
-        f'{mark(verdict.word, one)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span> '
-        f'<span class="iclbook-says">{html(claim.says)}{reading}</span></span>'
+        f'{mark(verdict.word, one)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span>{_reading(verdict)} '
+        f'<span class="iclbook-says">{html(claim.says)}</span></span>'
     )
     remarks = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
     sentences = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, remarks)])
@@ -88,11 +87,16 @@ def _measured(verdict: Verdict) -> str:
     return f"Here: all {len(considered)} parts hold" if len(considered) > UNFOLDED else ""
 
 
+def _reading(of: PartResult | Verdict) -> str:
+    """The reading of a part, and that by which a claim holds while another fails."""
+    named = of.reading and (isinstance(of, PartResult) or of.in_one_reading)
+    return f' <span class="iclbook-reading">[{html(of.reading)}]</span>' if named else ""
+
+
 def _part_html(part: PartResult) -> str:
     mark, word = ("\u2713", "holds") if part.holds else ("\u2717", "fails")
-    reading = f' <span class="iclbook-reading">[{html(part.reading)}]</span>' if part.reading else ""
     return (
-        f'<span class="iclbook-{word}">{mark} {word}</span> {html(part.name)}{reading}: '
+        f'<span class="iclbook-{word}">{mark} {word}</span> {html(part.name)}{_reading(part)}: '
         f"<strong>{html(part.text)}</strong>, rule: {html(part.rule_text)} "
         f'<span class="iclbook-because">({html(part.because)}{"; late rule" if part.late else ""})</span>'
     )

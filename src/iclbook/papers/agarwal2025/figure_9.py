@@ -227,16 +227,18 @@ def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object
 def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], seeds: Sequence[int]) -> Figure:
     """Maps of :func:`attention_by_symbol` of some seeds (rows), on a logarithmic scale: before training, after the schedule, and SGD at the same loss."""
     fig, axes = style.figure(3, len(seeds), height=2.1 * len(seeds), squeeze=False)
-    for row, r in zip(axes, seeds, strict=True):
-        near = int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin())
-        maps = [attention_by_symbol(*of) for of in ((runs[r], 0), (runs[r], -1), (onward[r], near))]
-        for ax, of in zip(row, maps, strict=True):
-            style.heatmap(ax, np.log2(of), max(np.abs(np.log2(m)).max() for m in maps))
+    near = [int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin()) for r in seeds]
+    states = [((runs[r], 0), (runs[r], -1), (onward[r], at)) for r, at in zip(seeds, near, strict=True)]
+    maps = np.log2([[attention_by_symbol(*state) for state in of_seed] for of_seed in states])  # (seeds, 3, n, n)
+    for row, of_seed, r in zip(axes, maps, seeds, strict=True):
+        images = [style.heatmap(ax, of, np.abs(maps).max()) for ax, of in zip(row, of_seed, strict=True)]
         row[0].set_ylabel(f"seed {runs[r].seed}\nsymbol asked")
     for ax, title in zip(axes[0], ("before training", "after the schedule", "SGD, same loss"), strict=True):
         ax.set_title(title)
     for ax in axes[-1]:
         ax.set_xlabel("symbol read")
+    look = {"shrink": 0.6, "aspect": 20, "pad": 0.02, "label": "log₂ of attention over uniform"}
+    fig.colorbar(images[-1], ax=list(axes.ravel()), **look).outline.set_visible(False)
     return fig
 
 
@@ -244,23 +246,28 @@ def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], se
 
 
 def equalised(run: Followed, record: int) -> tuple[float, float]:
-    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` weighted by attention, and the norm of dL/ds."""
+    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention;
+    and the norm of dL/ds."""
     x, y = run.inputs()
     mask = closed.causal_mask(len(x))
     found = closed.forward(x, run.at(record), mask)
     d = closed.every_gradient(x, y, run.at(record), mask, found)[1]
-    apart = closed.advantage(found.alpha, d["alpha"])
-    return float((found.alpha * apart**2).sum(-1).mean().sqrt()), float(d["s"].norm())
+    apart, size = ((found.alpha * of**2).sum() for of in (closed.advantage(found.alpha, d["alpha"]), d["alpha"]))
+    return float((apart / size).sqrt()), float(d["s"].norm())
 
 
 def freezing_values(every: Mapping[str, Sequence[Followed]]) -> dict[str, Estimate]:
-    """Sections 6.1 and 6.3, by setting: both of :func:`equalised` at the end of training over the same at its start, mean over runs."""
+    """Sections 6.1 and 6.3, by setting, means over runs: at the end of training how far compatibility is from equal, and the norm of dL/ds over its largest at
+    four records."""
     found = {}
     for setting, runs in every.items():
-        ratios = np.array([np.divide(equalised(run, -1), equalised(run, 0)) for run in runs]).T  # (2, R)
-        found |= {
-            f"freezing/{setting}/{name}": Estimate.mean(of) for name, of in zip(("apart", "slope"), ratios, strict=True)
-        }
+        last = len(runs[0].steps) - 1
+        records = (0, last // 3, 2 * last // 3, last)
+        apart, slope = np.array([[equalised(run, record) for record in records] for run in runs]).transpose(
+            2, 0, 1
+        )  # (R, 4) each
+        found[f"freezing/{setting}/apart"] = Estimate.mean(apart[:, -1])
+        found[f"freezing/{setting}/slope"] = Estimate.mean(slope[:, -1] / slope.max(1))
     return found
 
 

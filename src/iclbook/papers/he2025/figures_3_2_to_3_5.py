@@ -148,10 +148,10 @@ def opposite_heads(heads: MultiHeads) -> Array:
 
 
 def exclusive(heads: MultiHeads) -> Array:
-    """``(R,)`` whether each task has one positive and one negative head, and every head's other mu is below a tenth of its own."""
+    """``(R,)`` whether each task has one positive and one negative head, and every head's other mu is below half of its own: runs are far below or near 1."""
     size, task = np.abs(heads.mu), np.abs(heads.mu).argmax(-1)  # (R, 4, 2), (R, 4)
     sign = np.sign(np.take_along_axis(heads.mu, task[..., None], -1)[..., 0])
-    alone = (size.min(-1) < SERVES * size.max(-1)).all(-1)
+    alone = (size.min(-1) < 0.5 * size.max(-1)).all(-1)
     return alone & np.all([((task == n) & (sign == s)).sum(-1) == 1 for n in (0, 1) for s in (1, -1)], 0)
 
 

@@ -151,7 +151,7 @@ def plot_noise_level(manifold: Manifold, approx: Array, settings: Settings) -> F
     style.paper_line(right, paper, f"paper: {paper:g}")
     style.log_ticks(right, "y", (0.1, paper, 0.15, 0.2))
     right.set(xscale="log", xlabel="learning rate / √batch", ylabel="γ after training")
-    right.legend(fontsize=8, loc="upper left")
+    right.legend(fontsize=8, loc="lower right")
     style.name_lines(left, {"true loss": 0.035, "approximate loss": 0.05}, up=8)
     return fig
 
