@@ -233,7 +233,7 @@ section_9_1.table(by_mask)
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
 courses = section_9_2.courses(study["alignment"], runs["alignment"])
 style.show(section_9_2.figure(courses))
-record.all(section_9_2.records(courses, study["alignment"]))
+record.all(section_9_2.records(courses, study["alignment"]) | arithmetic.records())
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
 section_9_2.table(courses)
 
@@ -423,7 +423,7 @@ section_9_6.table(diverse)
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 
 # %% tags=["hide-input"]
-record.all(ladder.power_values() | arithmetic.records() | pretrained.records())
+record.all(ladder.power_values() | pretrained.records())
 record.verdicts(
     "q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own", "q-published-nulls"
 )
