@@ -18,6 +18,17 @@ CONFIGS = {
     "gpt2": lambda **more: transformers.GPT2Config(
         n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=24, **COMMON, **more
     ),
+    "gpt_neo": lambda **more: transformers.GPTNeoConfig(
+        hidden_size=WIDTH,
+        num_layers=LAYERS,
+        num_heads=HEADS,
+        attention_types=[[["global", "local", "global"], 1]],
+        max_position_embeddings=24,
+        **COMMON,
+        **more,
+    ),
+    "llama": lambda **more: transformers.LlamaConfig(num_key_value_heads=2, **SIZES, **COMMON, **more),
+    "qwen2": lambda **more: transformers.Qwen2Config(num_key_value_heads=2, **SIZES, **COMMON, **more),
     "pythia": lambda **more: transformers.GPTNeoXConfig(**SIZES, **COMMON, **more),
     "olmo2": lambda **more: transformers.Olmo2Config(num_key_value_heads=2, **SIZES, **COMMON, **more),
 }

@@ -13,6 +13,7 @@ from iclbook.statistics import (
     prediction,
     ratio_error,
     share_error,
+    standard_error,
     student,
     t_of_mean,
 )
@@ -42,6 +43,19 @@ def test_two_errors_of_a_mean_are_its_interval() -> None:
         assert student(n) == pytest.approx(factor, abs=0.01)
     mean, low, _ = interval(KNOWN)
     assert Estimate.mean(KNOWN).error == pytest.approx((mean - low) / 2)
+
+
+def test_a_typical_replicate_is_not_moved_by_an_outlier_and_its_errors_are_wilcoxons_interval() -> None:
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 40.0])
+    found = Estimate.typical(values)
+    pairs = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
+    assert found.value == np.median(pairs)
+    # of the 128 signs of seven ranks 3 have a sum of 2 or less, 2.3 %: the third smallest and largest pairs are the ends
+    assert 4 * found.error == pairs[-3] - pairs[2]
+    shifted = Estimate.typical(np.stack([values, np.where(values == 40, 4e6, values)]))
+    assert shifted.value[1] < 6
+    few = Estimate.typical(values[:5])
+    assert (few.value, few.error) == (3, standard_error(values[:5]))
 
 
 def test_interval_and_t_are_those_of_scipy() -> None:

@@ -223,13 +223,17 @@ def where(options: argparse.Namespace) -> int:
 
 @command(
     "probe a language model in a local folder",
-    "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub (GPT-2,\n"
-    "GPT-NeoX or OLMo 2); nothing is fetched. FILE gets every prompt's numbers at every layer, and where they come from.\n\n"
+    "Probes are those of nagy2026: alignment, induction, truncation, sinks, recall, patterns. The folder is in the format of the Hugging Face hub\n"
+    "(GPT-2, GPT-Neo, GPT-NeoX, Llama, OLMo 2 or Qwen2); nothing is fetched. FILE gets every prompt's numbers at every layer, and where they come from.\n"
+    "--plan lists the calls that each row of the chapter still needs, given the files in the folder --out.\n\n"
     "examples:\n"
     "  hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000     (where there is a network)\n"
-    "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz",
-    option("--model", "DIR", "folder with config.json and weights", type=Path, required=True),
-    option("--probe", "NAME", "one of the probes below", required=True),
+    "  iclbook probe --model pythia-160m --revision step4000 --probe alignment --out alignment.npz\n"
+    "  iclbook probe --plan --out probes",
+    option("--model", "DIR", "folder with config.json and weights", type=Path),
+    option("--probe", "NAME", "one of the probes below"),
+    option("--name", "NAME", "the model's name in the paper, such as pythia-160m (default: from the folder)"),
+    flag("--plan", "print the calls that are still needed"),
     option("--revision", "NAME", "a checkpoint: a folder within DIR, or a ref of a hub cache"),
     option(
         "--tokenizer", "PATH", "tokenizer.json or its folder (default: the model's); or: corpus, for the mixed corpus"
@@ -237,14 +241,20 @@ def where(options: argparse.Namespace) -> int:
     option(
         "--digits", None, 'write " 3 -> 4" or "3->4" (default: spaced)', choices=("spaced", "plain"), default="spaced"
     ),
-    option("--out", "FILE", "where the result goes (.npz)", type=Path, required=True),
+    option("--out", "FILE", "where the result goes (.npz); with --plan: the folder of results", type=Path),
 )
 def probe(options: argparse.Namespace) -> int:
+    if options.plan:
+        from .papers.nagy2026.pretrained import plan
+
+        print("\n".join(plan(options.out)))
+        return 0
+    if absent := [f"--{name}" for name in ("model", "probe", "out") if getattr(options, name) is None]:
+        raise UserError(f"{' and '.join(absent)} missing", "`iclbook probe --plan` lists the calls of every row.")
     from .papers.nagy2026.probe_command import probe_folder
 
-    values = probe_folder(
-        options.model, options.probe, options.out, options.revision, options.tokenizer, options.digits
-    )
+    how = (options.revision, options.tokenizer, options.digits)
+    values = probe_folder(options.model, options.probe, options.out, *how, name=options.name)
     width = max(map(len, values))
     for name, value in values.items():
         print(f"{name:<{width}}  {number(value, 4)}")

@@ -108,6 +108,18 @@ def test_heads_that_are_a_step_with_a_kernel_are_found(kernel, monkeypatch):
     assert min(v[0] for k, v in found.items() if k not in (kernel, "centred")) > 0.01
 
 
+def test_a_head_with_both_signs_turned_is_a_step_with_the_mirrored_kernel(monkeypatch):
+    monkeypatch.setattr(steps, "PROMPTS", 256)
+    turned = {name: -array for name, array in heads("softmax").items()}
+    found = steps.shares(turned, {"g": "softmax"}, SMALL)["g"]
+    assert found["softmax"][0] < 1e-8
+    assert steps.best(found)[0] == "softmax"
+    batch = prompts(SMALL, 0, 256)
+    plain = steps.steps(batch)["softmax"]
+    answered = steps.answers(turned["g/kq"][-1], turned["g/ov"][-1], batch, "softmax")
+    assert steps.unexplained(answered, lambda width, n=None, mirrored=False: plain(width, n)).mean() > 0.1
+
+
 @pytest.mark.parametrize("activation", ["softmax", "linear"])
 def test_answers_need_only_the_columns_of_kq_that_the_query_reaches(activation):
     rng = np.random.default_rng(0)

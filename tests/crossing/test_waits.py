@@ -16,6 +16,7 @@ from iclbook.papers.crossing.models import (
     softmax_heads,
 )
 from iclbook.statistics import student
+from iclbook.store import Results
 from iclbook.training.landscape import Landscape
 
 
@@ -46,9 +47,26 @@ def test_the_degree_of_made_up_waits():
     times = np.array([[0, 1, 3, 7], [0, 1, 3, 11]], float)  # ratios 2, 2 and 2, 4
     found = waits.degree(times, 2)
     assert found.value == pytest.approx(3.5)
-    assert found.error == pytest.approx(np.hypot(0.5 * student(2), 0.5)), (
-        "half a degree between draws, half that still moves"
-    )
+    spread = student(2) * 0.5  # half a degree between two draws, widened; half a degree still moves
+    assert found.error == pytest.approx(np.hypot(spread, 0.5))
+
+
+def test_one_draw_of_another_path_moves_neither_the_typical_degree_nor_its_word():
+    times = np.tile([0.0, 1.0, 2.0, 3.0], (9, 1)) + 0.01 * np.arange(9)[:, None] * np.array([0, 0, 0, 1.0])
+    times[0, 3] = 2 + 4.0**1.7  # degree 3.7
+    times = np.vstack([times, [np.nan] * 4])
+    found = waits.second_values(Results({"trained/times": times}, {}))
+    assert found["stages/second/draws"] == 9
+    assert found["stages/second/share"].value == pytest.approx(8 / 9)
+    assert found["stages/second/typical"].value == pytest.approx(2 + np.log(1.05) / np.log(4))
+    assert waits.degree(times[:9], 4).value > 2.2
+
+
+def test_the_degrees_of_sgd_are_those_of_each_halving():
+    steps = np.array([[1.0, 4.0, 8.0, 8.0], [1.0, 4.0, 8.0, 8.0]])
+    found = waits.sgd_values(Results({"heads/steps": steps}, {}), "paper")
+    assert found["stages/sgd/degrees"].value == pytest.approx([4, 3, 2])
+    assert found["stages/sgd/degree"].value == pytest.approx(3)
 
 
 def test_adam_does_not_wait():

@@ -12,9 +12,9 @@ from scipy import optimize, stats
 from iclbook.models.spectral_attention import SpectralAttention
 from iclbook.papers.nagy2026 import common as one_layer
 from iclbook.papers.nagy2026 import construction as von_oswald
+from iclbook.papers.nagy2026 import ladder, section_9_2, section_9_5, section_9_6
 from iclbook.papers.nagy2026 import section_5 as reweighting
 from iclbook.papers.nagy2026 import section_9_1 as heads
-from iclbook.papers.nagy2026 import section_9_2, section_9_6
 from iclbook.papers.nagy2026.studies import SPECTRUM, answers_of_runs
 from iclbook.statistics import student
 from iclbook.tasks.spectral_regression import SpectralRegression
@@ -83,6 +83,53 @@ def test_distances_of_printed_numbers_in_standard_deviations():
     assert runs.base_z(5.0) == pytest.approx(1.5)
     assert runs.base_z(8.0) == pytest.approx(2.0)
     assert replace(runs, common=1.0).base_z(5.0) == pytest.approx(5 / np.hypot(1, 10))
+
+
+def test_numbers_printed_together_are_judged_by_hotellings_region():
+    """Two numbers: T^2 is that of the regression on both, and its region has the coverage that it says, whatever the correlation."""
+    rng = np.random.default_rng(0)
+    mix = np.array([[0.3, 0.0], [0.27, 0.05]])
+    inside = 0
+    for _ in range(600):
+        logs = mix @ rng.standard_normal((2, 11))
+        inside += section_9_5.joint_distance(np.exp(logs[:, -1]), np.exp(logs[:, :-1]), 0.9) <= 1
+    assert inside / 600 == pytest.approx(0.9, abs=3 * np.sqrt(0.09 / 600))
+    one = rng.standard_normal((1, 9))
+    half = stats.t.ppf(0.975, 8) * one.std(ddof=1) * np.sqrt(1 + 1 / 9)
+    assert section_9_5.joint_distance(np.exp(one.mean(1) + half), np.exp(one), 0.95) == pytest.approx(1)
+    assert section_9_5.joint_distance(np.ones(3), np.ones((3, 3))) == 0, "too few seeds to tell"
+
+
+def test_round_3_is_judged_at_the_rate_whose_baseline_is_printed_and_basins_are_parted():
+    noise = np.linspace(-0.1, 0.1, 9)
+    base = np.stack([4.57 + noise, 3.8 + noise])
+    runs = {name: {"all": base * factor} for name, factor in (("baseline", 1), ("diverse", 1.02), ("oracle", 0.95))}
+    found = section_9_6.balanced_records(runs, [0.001, 0.003])
+    assert found["9.6/matched/rate"] == 0.003
+    assert found["9.6/matched/gain"].value == pytest.approx(-2)
+    assert found["9.6/matched/oracle_over_diverse"].value == pytest.approx(-7)
+    assert found["9.6/other/helped"].value == 0
+    parts = section_9_6.basins(np.array([6.4, 4.0, 4.1, 6.3, 3.95]))
+    assert [part.tolist() for part in parts] == [[3.95, 4.0, 4.1], [6.3, 6.4]]
+
+
+def test_errors_of_the_ladder_hold_its_prompts():
+    """Models that answer alike, each prompt by an error of its own: over models nothing varies, and all of the error is the prompts'."""
+    target = ladder._lines(128).target.numpy()
+    off = np.random.default_rng(1).uniform(0, 2, 128)
+    estimate = np.stack([target - 2 * off, target - off], -1)[None]  # (T, n, L + 1)
+    arrays = {"lines_estimate": estimate, "shuffled_estimate": estimate, "singular": np.ones((1, 8))}
+    arrays |= {f"truncated_{drop}": np.tile([[-1.0], [1.0]], (1, 6, 24)) for drop in ("last", "random")}
+    every = [ladder.Model("l1w8", run, np.array([1]), arrays) for run in range(3)]
+    values = ladder._of_models(every, [])
+    assert values["alignment/reduction"] == pytest.approx(off.mean())
+    blocks = [
+        ladder._of_models([every[0]._replace(block=b)], [])["alignment/reduction"][0] for b in range(ladder.BLOCKS)
+    ]
+    left = [np.delete(off.reshape(ladder.BLOCKS, 8), b, 0).mean() for b in range(ladder.BLOCKS)]
+    assert blocks == pytest.approx(left)
+    jackknife = np.sqrt((ladder.BLOCKS - 1) * np.var(left))
+    assert jackknife == pytest.approx(off.reshape(ladder.BLOCKS, 8).mean(1).std(ddof=1) / np.sqrt(ladder.BLOCKS))
 
 
 # -- heads and masks ------------------------------------------------------------------------------------------------------

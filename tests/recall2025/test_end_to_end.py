@@ -38,6 +38,22 @@ def test_a_loss_rests_at_a_plateau_only_between_two_jumps():
     assert not end_to_end.rests(steps, falls(steps, (400, 9000, 9500)), TASK).any()  # never gets there
 
 
+def test_the_simplified_model_rests_where_its_heads_start_apart_and_not_where_they_jump_together(monkeypatch):
+    class Betas:
+        def __init__(self, *betas):
+            self.betas = np.array(betas)
+
+        def normal(self, size):
+            return np.broadcast_to(self.betas, size)
+
+    even = np.zeros((1, 4, 4))
+    for betas, rested in (((1, 1 / 4, 1 / 16, 1 / 64), [True, True]), ((1, 1, 1, 1), [False, False])):
+        monkeypatch.setattr(end_to_end, "numpy_rng", lambda seed, betas=betas: Betas(*betas))
+        assert end_to_end.simplified(even, 0.02)[0].tolist() == rested
+    share = end_to_end.shares_of(np.array([[True, False], [True, True], [True, False]]))
+    assert share.value == pytest.approx([1, 1 / 3])
+
+
 def test_offsets_are_counted_once_and_from_half_of_the_attention():
     def scores(*offsets):
         return 5.0 * np.eye(4)[[o - 1 for o in offsets]]

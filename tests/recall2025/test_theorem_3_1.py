@@ -42,8 +42,8 @@ def test_course_of_the_first_jump_is_a_tangent_and_heads_that_look_away_die_out(
     found = theorem_3_1.local_law((3,), 1e-3)
     assert max(found["local/tangent"]) < 0.02 < 1 < found["local/line"]
     assert found["local/growth"] == pytest.approx([2], abs=0.05)
-    found = theorem_3_1.looking_away(0.1, 3)
-    assert found["looking/away"] < 1e-6 < 1 < found["looking/towards"]
+    found = theorem_3_1.looking_away((-0.2,), 3)
+    assert found["looking/above"][0] < 1e-3 < 1 < found["looking/below"][0], "five per cent decide"
 
 
 def test_late_slope_at_other_gamma_is_that_of_the_late_law():

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstrain
 from .. import formulas
 from ..errors import UserError
 from ..project import display_name, find_root, ledger_paths
+from .references import PROBED
 from .rules import Rule, Term, parse_rule, with_printed
 from .yaml_lines import at_line, line_of, read_yaml
 
@@ -139,7 +140,7 @@ class Claim:
 
     def is_probed(self, recorded: Container[str]) -> bool:
         """Whether a reader's own probes of published models, whose weights are no part of the book, decide what is out of reach otherwise."""
-        keys = [part.key for part in self.parts if part.key.startswith("probes/")]
+        keys = [part.key for part in self.parts if part.key.startswith(PROBED)]
         return bool(keys) and all(key in recorded for key in keys)
 
     @cached_property

@@ -33,6 +33,8 @@ ERRORS = 0.01
 APART = 2.0
 #: Relative tolerance of closed forms.
 ROUNDING = 2.0**-40
+#: First part of the keys of what a reader's own probes measure, of which there is no reference: rounding is far below their errors.
+PROBED = "probes/"
 #: A value no larger than ROUNDING is the residual of an identity. It agrees while it is no larger than so many times itself or a unit of double precision.
 RESIDUALS = 16
 
@@ -107,10 +109,10 @@ class Tolerances:
 
 def tolerances_of(records: Mapping[str, Value], reference: Reference | None) -> Tolerances:
     """Tolerances of recorded values, key to value, from a chapter's reference at the profile of the run; empty without one, or without its spreads."""
+    tolerances = {key: tolerance(value, 0.0) for key, value in records.items() if key.startswith(PROBED)}
     if reference is None:
-        return Tolerances()
+        return Tolerances(tolerances)
     values: dict[str, Value] = {}
-    tolerances: dict[str, Value] = {}
     over_draws = pooled(reference)
     for key, spread in reference.spread.items():
         if key not in records:

@@ -1,6 +1,6 @@
 """Published language models from a local folder in the format of the Hugging Face hub, or from a hub cache, read by transformers; nothing is fetched.
 
-GPT-2, GPT-NeoX (Pythia) and OLMo 2, in float32 whatever they are stored in. No code of a folder is run.
+GPT-2, GPT-Neo, GPT-NeoX (Pythia), Llama, OLMo 2 and Qwen2, in float32 whatever they are stored in. No code of a folder is run.
 """
 
 import hashlib
@@ -19,8 +19,11 @@ from .language_model import Edit, Trace
 #: Family -> its class in transformers, its blocks, its final norm, and the map that joins the heads of a block.
 FAMILIES = {
     "gpt2": ("GPT2LMHeadModel", "h", "ln_f", "attn.c_proj"),
+    "gpt_neo": ("GPTNeoForCausalLM", "h", "ln_f", "attn.attention.out_proj"),
     "gpt_neox": ("GPTNeoXForCausalLM", "layers", "final_layer_norm", "attention.dense"),
+    "llama": ("LlamaForCausalLM", "layers", "norm", "self_attn.o_proj"),
     "olmo2": ("Olmo2ForCausalLM", "layers", "norm", "self_attn.o_proj"),
+    "qwen2": ("Qwen2ForCausalLM", "layers", "norm", "self_attn.o_proj"),
 }
 POINTER = b"version https://git-lfs"
 

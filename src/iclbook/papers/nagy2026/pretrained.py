@@ -5,45 +5,63 @@ A row is recorded once the files of all its models are there; until then it is o
 
 import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from ...claims import load_ledger
 from ...drawing.figure_data import Table
 from ...errors import UserError
-from ...statistics import Estimate, bootstrap_error
-from .probe_statistics import alignment
-from .readout import DROPS, THRESHOLDS
+from . import pretrained_values as values_of
+from .pretrained_values import Found, Probed
 
 #: Names the folder with the results of probes (`iclbook run gradient_descent --probes FOLDER`).
 SWITCH = "ICLBOOK_PROBES"
-#: Models of sections 8.2 and 8.4 (finding 4), of figure 2's panel, and of section 9.4.
-ALIGNED, RATED = ("gpt2", "pythia-410m", "pythia-1b"), ("gpt2", "pythia-160m", "pythia-410m")
-PANEL = ("qwen2.5-0.5b", "distilgpt2", "gpt-neo-125m", "gpt2", "gpt2-medium", "gpt2-large")
-PANEL += ("pythia-70m", "pythia-160m", "pythia-410m", "pythia-1b", "tinyllama-1.1b")
-SIZED = ("pythia-70m", "pythia-160m", "gpt2-medium", "pythia-410m", "gpt2-large", "pythia-1b")
-#: Checkpoints of Pythia-160M, 410M and 1B in section 8.4; on Pythia-160M, sinks at three of them.
-GROWING, STEPS = (("pythia-160m", "pythia-410m", "pythia-1b"), (1, 8, 64, 256, 1000, 4000, 16000, 64000, 143000))
-SINK_STEPS = (64, 1000, 16000)
-#: Section 8.5: the model of figure 6 and how many checkpoints show its peak; Pythia's in the table beside it; the seven sizes of figure 7 and the features
-#: of step 4,000 among which it reports the best.
-AGEING, CHECKPOINTS, YOUNG = "olmo-2-0425-1b", 10, ("pythia-1.4b", "pythia-1b", "pythia-160m")
-FORECAST = tuple(f"pythia-{size}" for size in ("14m", "31m", "70m", "160m", "410m", "1b", "1.4b"))
-FEATURES = ("reduction", "slope", "signs", "depth_rank")
 
-Found = Mapping[tuple[str, str, str], "Probed"]
+Call = tuple[str, str, str]
 
 
-class Probed(NamedTuple):
-    """One file: the values that the probe printed, and its raw arrays."""
+class Row(NamedTuple):
+    """Rows of the ledger that rest on the same calls.
 
-    values: Mapping[str, float]
-    arrays: Mapping[str, np.ndarray]
+    Attributes:
+        name: how the plan names them.
+        calls: (model, revision, probe) each; of figure 6 without those whose revisions the results name themselves.
+        values: what is recorded of the results.
+    """
+
+    name: str
+    calls: tuple[Call, ...]
+    values: Callable[[Found], dict[str, Any]]
+
+
+def _calls(models: Iterable[str], *probes: str, steps: Iterable[int | None] = (None,)) -> tuple[Call, ...]:
+    revisions = ["" if step is None else f"step{step}" for step in steps]
+    return tuple((model, revision, probe) for model in models for revision in revisions for probe in probes)
+
+
+_LAST = values_of.STEPS[-1:]
+ROWS = (
+    Row("predictions L1 and L4", _calls(values_of.ALIGNED, "alignment"), values_of.alignment_values),
+    Row("figure 2", _calls(values_of.PANEL, "induction", "truncation"), values_of.induction),
+    Row("section 8.3", _calls(values_of.PANEL, "induction", "truncation"), values_of.truncation),
+    Row("figure 3", _calls(values_of.GROWING, "alignment", steps=values_of.STEPS), values_of.emergence),
+    Row("figure 4", _calls(["pythia-160m"], "sinks", steps=values_of.SINK_STEPS), values_of.sinks),
+    Row("figure 5", _calls(values_of.RATED, "alignment"), values_of.rates),
+    Row("figure 6", _calls(values_of.YOUNG, "alignment", steps=values_of.STEPS), values_of.life),
+    Row(
+        "figure 7",
+        _calls(values_of.FORECAST, "alignment", steps=(4000, *_LAST))
+        + _calls(values_of.FORECAST, "induction", "recall", steps=_LAST),
+        values_of.forecast,
+    ),
+    Row("section 9.3", _calls(["gpt2"], "patterns"), values_of.circuit),
+    Row("section 9.4", _calls(values_of.SIZED, "sinks"), values_of.sizes),
+)
+#: Names of all models.
+MODELS = tuple(dict.fromkeys([values_of.AGEING, *(model for row in ROWS for model, _, _ in row.calls)]))
 
 
 def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
@@ -72,125 +90,47 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
     return found
 
 
-def _of(found: Found, models: Sequence[str], probe: str, name: str) -> list[float]:
-    """A value of a probe for each of these models."""
-    return [found[model, "", probe].values[name] for model in models]
+def needed(row: Row, found: Found) -> list[Call]:
+    """The calls of a row, those that follow from what is there included: of figure 6 the checkpoints of OLMo 2, by the names of their revisions."""
+    if row.values is not values_of.life:
+        return list(row.calls)
+    named = values_of.ages(found)
+    others = [f"{values_of.ANY_AGE} ({i + 1})" for i in range(len(named), values_of.CHECKPOINTS)]
+    ends = values_of.peak_and_end(found, named) if not others else ("at the peak", "at the end")
+    held_out = [(values_of.AGEING, end, probe) for end in ends for probe in ("induction", "recall")]
+    return [*row.calls, *((values_of.AGEING, name, "alignment") for name in [*named, *others]), *held_out]
 
 
-def _reductions(found: Found, model: str, name: str = "reduction", steps: Sequence[int] = STEPS) -> list[float]:
-    """A value of section 8.4 at checkpoints of a Pythia model."""
-    return [found[model, f"step{step}", "alignment"].values[name] for step in steps]
-
-
-def _with_error(probed: Probed, name: str) -> tuple[float, float]:
-    """A statistic of the alignment and its standard error over prompts."""
-    both = np.column_stack([probed.arrays["estimate_true"], probed.arrays["target"]]).astype(float)
-    return probed.values[name], bootstrap_error(lambda b: getattr(alignment(b[:, :-1], b[:, -1]), name), both)
-
-
-def _alignment(found: Found) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name in ("slope", "signs", "r2"):
-        pairs = [_with_error(found[model, "", "alignment"], name) for model in ALIGNED]
-        values[f"probes/alignment/{name}"] = Estimate(*np.transpose(pairs))
-    values["probes/alignment/falls"] = [1 - left for left in _of(found, ALIGNED, "alignment", "remaining")]
-    values["probes/alignment/noise"] = _of(found, ALIGNED, "alignment", "p_signs_noise")
-    return values
-
-
-def _rates(found: Found) -> dict[str, Any]:
-    pairs = zip(*(_of(found, RATED, "alignment", name) for name in ("rho_pred", "rho_obs")), strict=True)
-    return {
-        "probes/rates/apart": [abs(predicted - observed) / observed for predicted, observed in pairs],
-        "probes/rates/contracting": _of(found, RATED, "alignment", "contracting"),
-    }
-
-
-def _induction(found: Found) -> dict[str, Any]:
-    r2, rho = (np.array(_of(found, PANEL, "induction", name)) for name in ("r210", "rho10"))
-    size = [len(found[model, "", "truncation"].arrays["singular"]) for model in PANEL]
-    fits = np.stack([np.divide(_of(found, PANEL, "truncation", "rank_tau0.1"), size), rho**2])[:, r2 >= 0.5]
-    varied = fits.shape[1] > 2 and np.ptp(fits, axis=1).all()
-    return {
-        "probes/induction/r2": float(r2.mean()),
-        "probes/induction/density": float(np.corrcoef(fits)[0, 1]) if varied else 0.0,
-    }
-
-
-def _truncation(found: Found) -> dict[str, Any]:
-    accuracy = dict(zip(PANEL, _of(found, PANEL, "induction", "accuracy10"), strict=True))
-    gaps = []
-    for model in sorted(PANEL, key=accuracy.get, reverse=True)[:2]:
-        values = found[model, "", "truncation"].values
-        tau = min((t for t in THRESHOLDS if f"gap_last_tau{t:g}" in values), default=THRESHOLDS[0])
-        gaps.append([values[f"gap_{drop}_tau{tau:g}"] for drop in DROPS])
-    return {
-        "probes/truncation/gap": [last for last, _ in gaps],
-        "probes/truncation/above_random": [last - other for last, other in gaps],
-    }
-
-
-def _emergence(found: Found) -> dict[str, Any]:
-    every = [_reductions(found, model) for model in GROWING]
-    at = STEPS.index
-    return {
-        "probes/emergence/plateau": [max(map(abs, one[: at(8) + 1])) for one in every],
-        "probes/emergence/valley": [min(one[: at(256) + 1]) for one in every],
-        "probes/emergence/at_4k": [one[at(4000)] for one in every],
-        "probes/emergence/peak": [max(one[at(1000) :]) for one in every],
-    }
-
-
-def _sinks(found: Found) -> dict[str, Any]:
-    steps = zip(("early", "middle", "late"), SINK_STEPS, strict=True)
-    ratios = {name: found["pythia-160m", f"step{step}", "sinks"].values["late_over_early_3"] for name, step in steps}
-    return {f"probes/sinks/{name}": ratio for name, ratio in ratios.items()}
-
-
-def _life(found: Found) -> dict[str, Any]:
-    tokens = {r: re.search(r"tokens(\d+)B", r) for model, r, probe in found if (model, probe) == (AGEING, "alignment")}
-    checkpoints = sorted((r for r, named in tokens.items() if named), key=lambda r: int(tokens[r][1]))
-    if len(checkpoints) < CHECKPOINTS:
-        raise KeyError(AGEING)
-    aligned = [found[AGEING, r, "alignment"].values for r in checkpoints]
-    peak = int(np.argmax([a["reduction"] for a in aligned]))
-    changes = [
-        found[AGEING, checkpoints[-1], probe].values[name] - found[AGEING, checkpoints[peak], probe].values[name]
-        for probe, name in (("induction", "accuracy10"), ("recall", "accuracy"), ("recall", "logp"))
-    ]
-    young = [_reductions(found, model) for model in YOUNG]
-    return {
-        "probes/life/decay": 1 - aligned[-1]["reduction"] / aligned[peak]["reduction"],
-        "probes/life/signs": 1 - aligned[-1]["signs"] / aligned[peak]["signs"],
-        "probes/life/held_out": changes,
-        "probes/life/pythia": [1 - falls[-1] / max(falls) for falls in young],
-    }
-
-
-def _forecast(found: Found) -> dict[str, Any]:
-    features = [[_reductions(found, model, name, (4000,))[0] for model in FORECAST] for name in FEATURES]
-    final = [_reductions(found, model, steps=STEPS[-1:])[0] for model in FORECAST]
-    held_out = [
-        [found[model, f"step{STEPS[-1]}", probe].values[name] for model in FORECAST]
-        for probe, name in (("induction", "accuracy10"), ("recall", "logp"))
-    ]
-    least = [min(stats.pearsonr(feature, target).pvalue for feature in features) for target in held_out]
-    within = stats.spearmanr(features[0], final).statistic
-    return {"probes/forecast/within": float(within), "probes/forecast/p": list(map(float, least))}
-
-
-def _circuit(found: Found) -> dict[str, Any]:
-    probed = found["gpt2", "", "patterns"]
-    lost, sink = probed.arrays["ablated_layer"] - probed.arrays["intact"], probed.arrays["sink"]
-    return {
-        "probes/circuit/effect": probed.values["icl_effect"],
-        "probes/circuit/late_less_early": float(lost[-2:].min() - lost[:5].max()),
-        "probes/circuit/sinks": float(sink[len(sink) // 2 :].mean() - sink[:2].mean()),
-    }
-
-
-def _sizes(found: Found) -> dict[str, Any]:
-    return {"probes/sizes/late_over_early": _of(found, SIZED, "sinks", "late_over_early_2")}
+def plan(folder: Path | None = None) -> list[str]:
+    """Lines: how much of each row a folder with results holds, and the calls that are still needed."""
+    found = read(folder) if folder is not None and folder.is_dir() else {}
+    lines, calls = [], {}
+    for row in ROWS:
+        every = needed(row, found)
+        missing = [call for call in every if call not in found]
+        some = "; ".join(" ".join(filter(None, call)) for call in missing[:2])
+        more = f"; and {len(missing) - 2} more" if len(missing) > 2 else ""
+        lines.append(
+            f"{row.name}: {len(every) - len(missing)} of {len(every)} there" + f", missing {some}{more}" * bool(missing)
+        )
+        calls |= dict.fromkeys(missing)
+    if calls:
+        lines += [
+            "",
+            "Fetch a model with: hf download OWNER/NAME --revision REVISION --local-dir NAME/REVISION (REVISION where a call has one).",
+        ]
+        lines += [
+            "OWNER: EleutherAI (pythia, gpt-neo), openai-community (gpt2), distilbert, Qwen, TinyLlama, allenai (olmo)."
+        ]
+        lines += [
+            "The paper does not say which TinyLlama: any of 1.1 billion parameters, with --name tinyllama-1.1b.",
+            "",
+        ]
+    for model, revision, probe in calls:
+        option = f" --revision {revision}" if revision else ""
+        file = "-".join(filter(None, (model, revision, probe)))
+        lines.append(f"iclbook probe --model {model}{option} --probe {probe} --out {folder or 'probes'}/{file}.npz")
+    return lines
 
 
 def table() -> Table:
@@ -209,11 +149,6 @@ def records(folder: Path | None = None) -> dict[str, Any]:
     named = folder or os.environ.get(SWITCH)
     if not named:
         return {}
-    found, values = read(Path(named)), {}
-    every = (_alignment, _rates, _induction, _truncation, _emergence, _sinks, _circuit, _sizes, _life, _forecast)
-    for row in every:
-        try:
-            values |= row(found)
-        except KeyError:  # a model that was not probed
-            continue
-    return values
+    found = read(Path(named))
+    ready = [row for row in ROWS if all(call in found for call in needed(row, found))]
+    return {key: value for row in ready for key, value in row.values(found).items()}

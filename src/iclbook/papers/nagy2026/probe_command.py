@@ -3,6 +3,7 @@
 import io
 import json
 import platform
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,16 +14,19 @@ from torch import Tensor
 
 from ...errors import UserError
 from ...files import write_whole
-from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer
+from ...models.pretrained import Pretrained, read_pretrained, refuse_pointer, snapshot
 from ...sources import short, source_of
 from ...tasks.mixed_corpus import VOCABULARY
 from . import probe_statistics, prompts, readout
+from .pretrained import MODELS
 from .prompts import CORPUS, Alphabet
 
 Arrays = dict[str, Tensor]
 Values = dict[str, float]
 #: Lengths of the random block, unstated.
 BLOCK_LENGTHS = (10, 25)
+#: Groups of the prompts of pattern completion, so that what is read of all has an error: their numbers, as stated, are multiples of it.
+GROUPS = 5
 
 
 class Sizes(NamedTuple):
@@ -89,12 +93,25 @@ def _truncation(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Ar
     return found, values
 
 
+def _grouped(measure: Callable[[prompts.Patterns], Tensor], every: prompts.Patterns) -> Tensor:
+    """What is measured on each of :data:`GROUPS` parts of the prompts, ``(G, ...)``."""
+    groups = min(GROUPS, len(every.read))
+    return torch.stack([measure(prompts.Patterns(*(of[i::groups] for of in every))) for i in range(groups)])
+
+
+def _attention(model: Pretrained, every: prompts.Patterns) -> Arrays:
+    """:func:`.readout.attention_shares` of each group, ``(G, L, H)``."""
+    found = _grouped(lambda part: torch.stack(readout.attention_shares(model, part)), every)
+    return dict(zip(("sink", "match", "sink_all"), found.unbind(1), strict=True))
+
+
 def _sinks(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
-    last, match, every = readout.attention_shares(model, prompts.patterns(alphabet, sizes.sinks))
+    found = _attention(model, prompts.patterns(alphabet, sizes.sinks))
+    every = found["sink_all"].mean(0)
     values = {f"late_over_early_{n}": probe_statistics.late_over_early(every.numpy(), n) for n in (2, 3)}
     uniform = (1 / np.arange(2, 14)).mean()  # of a head that looks at all 13 tokens alike
     values |= {"sink": float(every.mean()), "uniform": float(uniform)}
-    return {"sink": last, "match": match, "sink_all": every}, values
+    return found, values
 
 
 def _recall(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
@@ -107,15 +124,15 @@ def _patterns(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arra
     every = prompts.patterns(alphabet, sizes.patterns)
     few = prompts.patterns(alphabet, sizes.ablated)
     loss, alone = readout.pattern_losses(model, every)
-    last, match, sink = readout.attention_shares(model, every)
-    intact = readout.pattern_losses(model, few)[0].mean()
-    found = {"loss": loss, "alone": alone, "read": every.read, "sink": last, "match": match, "sink_all": sink}
-    found |= {"intact": intact, "ablated": readout.ablations(model, few, [[head] for head in range(model.n_heads)])}
-    found["ablated_layer"] = readout.ablations(model, few, [range(model.n_heads)])[:, 0]
+    heads = [[head] for head in range(model.n_heads)]
+    found = {"loss": loss, "alone": alone, "read": every.read} | _attention(model, every)
+    found["intact"] = _grouped(lambda part: readout.pattern_losses(model, part)[0].mean(), few)
+    found["ablated"] = _grouped(lambda part: readout.ablations(model, part, heads), few)
+    found["ablated_layer"] = _grouped(lambda part: readout.ablations(model, part, [range(model.n_heads)])[:, 0], few)
     short = every.read <= 8
     values = {"loss": float(loss.mean()), "alone": float(alone.mean()), "icl_effect": float((alone - loss).mean())}
     values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
-    heads = probe_statistics.causal_heads((found["ablated"] - intact).numpy())
+    heads = probe_statistics.causal_heads((found["ablated"].mean(0) - found["intact"].mean()).numpy())
     values["causal_heads"] = float(len(heads))
     values["first_causal_layer"] = float(heads[:, 0].min()) if len(heads) else -1.0
     return found, values
@@ -181,6 +198,35 @@ def _read_tokenizer(path: Path) -> tuple[Path, Any]:
         raise UserError(f"no tokenizer at {path} ({error})", hint) from error
 
 
+#: Folders that are named after a checkpoint, and not after a model.
+CHECKPOINT = re.compile(r"(stage\d-)?step\d+(-tokens\d+B)?|[0-9a-f]{40}|snapshots|main")
+
+
+def named(folder: Path, revision: str | None = None, name: str | None = None) -> tuple[str, str | None]:
+    """The name that the rows know a model by, such as ``pythia-160m``, and its checkpoint, such as ``step4000``: as they are given, else of the folder, of
+    the one above a checkpoint's, of a hub cache's ``models--EleutherAI--pythia-160m``, or of ``config.json``.
+
+    Raises:
+        UserError: a folder that is named after a checkpoint, and nothing around it names a model of :data:`.pretrained.MODELS`.
+    """
+    at = folder = folder.resolve()
+    while CHECKPOINT.fullmatch(at.name) and at != at.parent:
+        refs = [ref for ref in at.parent.parent.glob("refs/*") if ref.read_text(encoding="utf-8").strip() == at.name]
+        found = refs[0].name if refs else at.name
+        revision = revision or (found if "step" in found else None)
+        at = at.parent
+    known = at.name.rpartition("--")[2].lower()
+    if name is None and known not in MODELS:
+        config = snapshot(folder, revision if at == folder else None) / "config.json"
+        written = json.loads(config.read_text(encoding="utf-8")).get("_name_or_path")
+        of_config = str(written or "").rpartition("/")[2].lower()
+        known = of_config if of_config in MODELS else known
+        if at != folder and known not in MODELS:
+            hint = f"Say which model it is, such as --name {MODELS[0]}; `iclbook probe --plan` lists the names."
+            raise UserError(f"{folder} names a checkpoint and no model that a row asks for", hint)
+    return name or known, revision
+
+
 @torch.no_grad()
 def probe_folder(
     folder: Path,
@@ -190,6 +236,7 @@ def probe_folder(
     tokenizer: str | None = None,
     digits: str = "spaced",
     sizes: Sizes = STATED,
+    name: str | None = None,
 ) -> Values:
     """Probe a model and write ``out``: raw arrays by name, and ``about``, JSON with values and provenance.
 
@@ -205,6 +252,7 @@ def probe_folder(
     if out.suffix != ".npz":
         raise UserError(f"--out {out}", "Give a file name that ends in .npz.")
     model, place = read_pretrained(folder, revision)
+    name, revision = named(folder, revision, name)
     alphabet = alphabet_of(place, tokenizer, digits, model.vocabulary)
     arrays, values = PROBES[probe](model, alphabet, sizes)
     bad = [name for name, x in arrays.items() if not torch.isfinite(x).all()]
@@ -213,8 +261,7 @@ def probe_folder(
     about = {
         "probe": probe,
         "values": values,
-        # as the paper calls it: pythia-160m, also of a hub cache's models--EleutherAI--pythia-160m
-        "model": model.about | {"name": folder.resolve().name.rpartition("--")[2].lower()},
+        "model": model.about | {"name": name, "revision": revision},
         "prompts": {"seed": prompts.SEED, "digits": digits, "tokenizer": tokenizer} | sizes._asdict(),
         "source": short(source_of(probe_folder)),
         "python": platform.python_version(),
@@ -222,7 +269,7 @@ def probe_folder(
         "numpy": np.__version__,
     }
     buffer = io.BytesIO()
-    named = {name: x.numpy() for name, x in arrays.items()}
-    np.savez_compressed(buffer, allow_pickle=False, about=np.array(json.dumps(about)), **named)
+    numbers = {key: x.numpy() for key, x in arrays.items()}
+    np.savez_compressed(buffer, allow_pickle=False, about=np.array(json.dumps(about)), **numbers)
     write_whole(out, buffer.getvalue())
     return values

@@ -99,7 +99,7 @@ def joint_distance(printed: np.ndarray, ours: np.ndarray, level: float = 1 - 0.0
     if n <= p:
         return 0.0
     apart = np.log(printed) - logs.mean(1)
-    squared = apart @ np.linalg.solve(np.cov(logs), apart) / (1 + 1 / n)
+    squared = apart @ np.linalg.solve(np.atleast_2d(np.cov(logs)), apart) / (1 + 1 / n)
     return float(np.sqrt(squared / (p * (n - 1) / (n - p) * fdtri(p, n - p, level))))
 
 

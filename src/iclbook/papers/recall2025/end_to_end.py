@@ -198,5 +198,6 @@ def free_values(runs: Mapping[str, Arrays]) -> Values:
         at_start.append(before.mean())
         learned = run["held_loss"][-1] < task.plateau_dp(0) / 10
         for key, hits in (("rests", calm), ("learned", learned), ("found", after)):
-            values[f"free/{key}_{name}"] = Estimate.share(int(hits.sum()), hits.size)
+            if (key, name) != ("rests", "window"):  # recorded at each plateau
+                values[f"free/{key}_{name}"] = Estimate.share(int(hits.sum()), hits.size)
     return values | {"free/found_start": max(at_start)}
