@@ -141,12 +141,15 @@ def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
     return found
 
 
-def of_printed_values() -> dict[str, float]:
-    """Figures 4 and 5 (left) by the values that the authors' notebook prints, at one and at two blocks of Trained TF."""
+def of_printed_values() -> dict[str, Any]:
+    """Figures 4 and 5 (left) by the values that the authors' notebook prints, at one and at two blocks of Trained TF. Printed spreads are those of a population
+    (``np.std``) of five."""
     says = printed("wang2025")
     nll, accuracy, L = says["authors/nll"], says["authors/accuracy"], says["authors/L"]
     gaps = np.subtract(says["authors/two_tf_nll"], says["authors/two_gd_nll"])
+    error = np.hypot(*(says["authors/nll_sd"][k] for k in (2, 5))) / np.sqrt(AUTHORS_RUNS - 1)
     return {
+        "fig4/printed_late": Estimate(nll[2] - nll[5], float(error)),
         "fig4/printed_more": (nll[0] - nll[-1]) / nll[0] - (accuracy[-1] - accuracy[0]) / accuracy[0],
         "fig5/printed_gap": float(gaps[-1]),
         "fig5/printed_enough": reached(L, gaps <= AUTHORS_AGREE),
@@ -188,6 +191,8 @@ def figure_4(found: ByDepth) -> dict[str, Any]:
     others = found["others"]
     last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in others.values()]
     late = estimate(stopped(others[3], "nll_test") - stopped(others[max(others)], "nll_test"))
+    first = values["fig4/wide_steps"]
+    values["fig4/wide_first_steps"] = Estimate(first.value[:2], first.error[:2])
     return values | {"fig4/late_gain": late, "fig4/at_end": int(np.sum(last)), "fig4/runs": int(np.size(last))}
 
 
