@@ -205,3 +205,10 @@ def test_planted_faults_are_found_and_a_sound_figure_has_none():
     assert "the legend of 'title' over 'curve'" in found
     assert "title 'words that start in the middle and go on' is cut" in found
     assert len(found) == 5, "and the two titles of one panel"
+
+
+def test_a_commit_is_never_read_as_an_option_of_git(tmp_path):
+    there = tmp_path / "there"
+    there.write_text("as it was")
+    assert figure_output._date.__wrapped__(f"--output={there}") == ""
+    assert there.read_text() == "as it was"

@@ -1,6 +1,7 @@
 """Spreads and the tolerances that follow from them."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from iclbook.claims.references import (
     tolerance,
     write_reference,
 )
+from iclbook.errors import UserError
 
 
 def test_the_tolerance_is_four_spreads_and_the_last_digits():
@@ -111,6 +113,26 @@ def test_a_reference_returns_as_it_was_written(tmp_path):
     written = Reference({"a": 0.1 + 0.2, "b": [1, 2]}, spread, {"demo/x": "partly"}, made)
     write_reference(path, "demo", written)
     assert read_reference(path, tmp_path) == written
+
+
+@pytest.mark.parametrize("part", ["records", "spread", "made", "figures"])
+@pytest.mark.parametrize("wrong", ["Infinity", "-Infinity", "NaN", "1e999", "1" + "0" * 400])
+def test_a_number_that_is_not_finite_is_refused(tmp_path, part, wrong):
+    path = reference_path("demo", "smoke", tmp_path)
+    figures = {"a": {"x": [-7.0]}}
+    write_reference(path, "demo", Reference({"a": -7.0}, {"a": 7.0}, {}, {"a": 7.0}, figures))
+    head, _, tail = path.read_text().partition(f'"{part}"')
+    path.write_text(f'{head}"{part}"{re.sub("-?7.0", wrong, tail, count=1)}')
+    with pytest.raises(UserError, match=r"demo.json is damaged .*(not a finite number|too large).*--update"):
+        read_reference(path, tmp_path)
+
+
+@pytest.mark.parametrize("wrong", [None, {}, [], [[1]], [None]])
+def test_an_entry_that_is_no_value_is_refused(tmp_path, wrong):
+    path = reference_path("demo", "smoke", tmp_path)
+    write_reference(path, "demo", Reference({"a": wrong}))
+    with pytest.raises(UserError, match="no value"):
+        read_reference(path, tmp_path)
 
 
 @pytest.mark.parametrize("wrong", [0.0, -0.0, 1e-9, "x", True])

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from .sources import changed
 STATES = "states-for-verification"
 #: What the provenance says of each group that was added to results that were there.
 ADDED = ("seconds", "device", "torch", "commit")
+#: What a provenance may name, since git and the file system read it: a commit, and the SHA-256 of a file.
+COMMIT, CHECKSUM = re.compile("[0-9a-f]{4,40}|unknown"), re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,10 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
+        if not COMMIT.fullmatch(about.get("commit", "unknown")):
+            raise ValueError("its commit is not one")
+        if any("/" in group for group in about["files"]) or not all(map(CHECKSUM.fullmatch, filter(None, sums))):
+            raise ValueError("the name or the checksum of a file is not one")
         return about | {"config": about["config"]}
 
 

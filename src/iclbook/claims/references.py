@@ -225,10 +225,29 @@ def read_reference(path: Path, root: Path) -> Reference:
         body = json.loads(path.read_text(encoding="utf-8"))
         parts = {name: dict(body[name]) for name in ("records", "verdicts")}
         parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}
-        shapes = {key: np.shape(value) for key, value in parts["records"].items()}
-        if any(np.shape(spread) not in ((), shapes.get(key)) for key, spread in parts["spread"].items()):
-            raise ValueError("a spread of another shape than its value")
+        _require_finite(body, path.stem)
+        records = parts["records"]
+        errors = [(key.removesuffix("_se"), error) for key, error in records.items() if key.endswith("_se")]
+        for key, spread in [*parts["spread"].items(), *(pair for pair in errors if pair[0] in records)]:
+            if np.shape(spread) not in ((), np.shape(records.get(key))) or not np.all(np.greater_equal(spread, 0)):
+                raise ValueError(f"{key} has a spread or an error that is no size of it")
+        for key, value in records.items():
+            items = value if isinstance(value, list) else [value]
+            if not items or not all(isinstance(item, int | float | str) for item in items):
+                raise ValueError(f"{key} is {value}, which is no value")
         return Reference(**parts, made=dict(body.get("made", {})))
+
+
+def _require_finite(node: Any, name: str) -> None:
+    """Refuse JSON with a number that is not finite: whatever is measured would agree with it."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            _require_finite(value, key)
+    elif isinstance(node, list):
+        for value in node:
+            _require_finite(value, name)
+    elif isinstance(node, int | float) and not math.isfinite(node):
+        raise ValueError(f"{name} is {node}, not a finite number")
 
 
 def write_reference(path: Path, paper: str, reference: Reference) -> None:
