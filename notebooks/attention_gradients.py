@@ -393,7 +393,7 @@ record.verdicts("fig9")
 
 # %% [markdown]
 # The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
-# is {glue:text}`fig9/aligned` in the worst seed, and the straightness of the paths, less SGD's, {glue:text}`fig9/straight`. SGD at 0.01 has hardly left its first, straight step. "Focused attention"
+# is {glue:text}`fig9/aligned_apart` (standard error {glue:text}`fig9/aligned_apart_se`), and the straightness of the paths, less SGD's, {glue:text}`fig9/straight_apart`. SGD at 0.01 has hardly left its first, straight step. "Focused attention"
 # has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true

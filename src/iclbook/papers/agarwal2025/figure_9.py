@@ -71,8 +71,8 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float | Estim
     other_seeds, other_samples = bootstrap_error(np.min, hits / samples), share_error(int(hits.min()), samples)
     return {
         "fig9/longer": Estimate(float((hits / samples).min()), float(np.hypot(other_seeds, other_samples))),
-        "fig9/aligned": Estimate(float(aligned.min()), bootstrap_error(np.min, aligned)),
-        "fig9/straight": Estimate(float(straighter.min()), bootstrap_error(np.min, straighter)),
+        "fig9/aligned_apart": paired(aligned),
+        "fig9/straight_apart": paired(straighter),
         "fig9/focus_em": Estimate.mean(own["spread"][-1, em]),
         "fig9/focus_sgd": Estimate.mean(own["spread"][-1, sgd]),
         "fig9/ratio": float((own["length"][em].mean(1) / own["length"][sgd].mean(1)).mean()),
