@@ -386,7 +386,7 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: means, in round 3 of each basin; crosses: printed. Round 3: error
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Round 3: error
 # on all covariates, and on queries along the two smallest $\lambda$.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #

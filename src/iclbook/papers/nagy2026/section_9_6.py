@@ -165,7 +165,8 @@ def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.nd
     for j, rate in enumerate(runs["round 2"].rates):
         place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j]
         for i, name in enumerate(_NAMES):
-            strip(left, i + place, runs[name].improvement[j], colour, marker, None if i else f"Adam {rate:g}")
+            label = None if i else f"Adam {rate:g}"
+            strip(left, i + place, runs[name].improvement[j], colour, marker, label, typical=True)
         for i, condition in enumerate(ROUND_3):
             for errors in ("all", "low"):
                 for basin in basins(balanced[condition][errors][j]):
