@@ -320,13 +320,13 @@ grid = section_9_5_1.depth_grid(
 style.show(section_9_5_1.course_figure(grid))
 
 # %% [markdown]
-# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it has not caught up (paper: section 9.5.1). Mean and range over seeds; dashed: printed.*
+# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it is no better (paper: section 9.5.1). Mean and range over seeds; dashed: printed.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
 style.show(section_9_5_1.changes_figure(final))
 
 # %% [markdown]
-# *Only the layer scale at $d = 4$ lowers the error by more than two standard errors, and by less than printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
+# *No component lowers the error by nearly as much as printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
 
 # %% tags=["remove-input"]
 record.verdicts(
@@ -386,7 +386,7 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: means, in round 3 of each basin; crosses: printed. Round 3: error
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Round 3: error
 # on all covariates, and on queries along the two smallest $\lambda$.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
@@ -467,13 +467,13 @@ style.show(ladder_figures.rates(get))
 ladder_figures.table(get)
 
 # %% [markdown]
-# *Rates near one agree by themselves (crosses: printed; paper: Figure 5); models that learn more leave the diagonal (dotted). A disc is a model of the ladder.*
+# *Rates near one agree by themselves, in print as well (crosses; paper: Figure 5); where they are farther from one, predicted and observed rates part. A disc is a model of the ladder; dotted: equal rates.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-ladder-rates", "q-ladder-curvature")
 
 # %% [markdown]
-# The local slope and the decay by layer "agree" in print, where both are near one. Here they part in models that learn more. Descent with one rate shrinks a residual faster where the context's curvature
+# The local slope and the decay by layer "agree" in print, where both are near one. Here they part where rates are far from one. Descent with one rate shrinks a residual faster where the context's curvature
 # $\sum_i x_i^2$ is larger. The paper's probe had too narrow a range to see this. Here the correlation over prompts is {glue:text}`ladder/alignment/curvature`, where descent has minus one.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction and induction accuracy over training, every model of the ladder; copies without regression dashed."}}

@@ -76,11 +76,20 @@ def apart(printed: float, values: np.ndarray, of: int = 1, level: float = 0.95) 
 # -- marks of figures ------------------------------------------------------------------------------------------------------------------
 
 
-def strip(ax: Axes, x: float, values: np.ndarray, colour: str, marker: str = "o", label: str | None = None) -> None:
-    """Draw the seeds as small marks beside ``x``, their mean as a bar across; values ``(seeds,)``."""
+def strip(
+    ax: Axes,
+    x: float,
+    values: np.ndarray,
+    colour: str,
+    marker: str = "o",
+    label: str | None = None,
+    typical: bool = False,
+) -> None:
+    """Draw the seeds as small marks beside ``x``, and their mean, or the ``typical`` value (Hodges-Lehmann), as a bar across; values ``(seeds,)``."""
+    bar = Estimate.typical(values).value if typical else values.mean()
     spread = np.linspace(-0.06, 0.06, len(values)) if len(values) > 1 else np.zeros(1)
     ax.plot(x + spread, values, marker, ms=2.6, mew=0, alpha=0.6, color=colour, label=label)
-    ax.plot([x - 0.09, x + 0.09], [values.mean()] * 2, color=colour, lw=2.2, solid_capstyle="butt")
+    ax.plot([x - 0.09, x + 0.09], [bar] * 2, color=colour, lw=2.2, solid_capstyle="butt")
 
 
 def cross(ax: Axes, x: Any, y: Any, label: str | None = None, **look: Any) -> None:

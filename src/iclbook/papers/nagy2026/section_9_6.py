@@ -136,15 +136,16 @@ def balanced_records(runs: dict[str, dict[str, np.ndarray]], rates: Sequence[flo
     the other rate, how far the printed baseline is from ours in standard deviations, and the share of seeds that the regulariser helps."""
     base, diverse, oracle = (runs[name]["all"] for name in ROUND_3)
     at = matched_rate(runs)
+    other = (at + 1) % len(rates)  # itself at the small profile, which has one rate
     gain = 100 * (1 - diverse / base)
     return {
         "9.6/matched/rate": rates[at],
         "9.6/matched/gain": Estimate.typical(gain[at]),
         "9.6/matched/oracle_change": Estimate.typical(100 * (oracle / base - 1)[at]),
         "9.6/matched/oracle_over_diverse": Estimate.typical(100 * ((oracle - diverse) / base)[at]),
-        "9.6/other/rate": rates[1 - at],
-        "9.6/other/base_z": float((ROUND_3["baseline"][0] - base[1 - at].mean()) / base[1 - at].std(ddof=1)),
-        "9.6/other/helped": Estimate.share(int((gain[1 - at] > 0).sum()), gain.shape[1]),
+        "9.6/other/rate": rates[other],
+        "9.6/other/base_z": float((ROUND_3["baseline"][0] - base[other].mean()) / base[other].std(ddof=1)),
+        "9.6/other/helped": Estimate.share(int((gain[other] > 0).sum()), gain.shape[1]),
     }
 
 
@@ -164,7 +165,8 @@ def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.nd
     for j, rate in enumerate(runs["round 2"].rates):
         place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j]
         for i, name in enumerate(_NAMES):
-            strip(left, i + place, runs[name].improvement[j], colour, marker, None if i else f"Adam {rate:g}")
+            label = None if i else f"Adam {rate:g}"
+            strip(left, i + place, runs[name].improvement[j], colour, marker, label, typical=True)
         for i, condition in enumerate(ROUND_3):
             for errors in ("all", "low"):
                 for basin in basins(balanced[condition][errors][j]):
