@@ -55,6 +55,10 @@ MALFORMED = {
     "broken yaml": (changed("claims:\n", "claims: [\n"), None, "not valid YAML"),
     "tab": (changed("    where: Figure 9", "\twhere: Figure 9"), "\twhere", "not valid YAML"),
     "python tag": (changed("says: the", "says: !!python/object/apply:os.getcwd [] # the"), "says: !!python", "says is []"),
+    "alias": (changed("where: Figure 9", "where: &a [x]\n    printed: *a"), "where: &a", "alias (*) repeats"),
+    "alias of itself": (changed("where: Figure 9", "where: &a [*a]"), "where: &a", "alias (*) repeats"),
+    "rule of many digits": (changed("> 0", f"> {'1' * 900}"), 'rule: "> 1', "more than 300 letters"),
+    "text without an end": (changed("says: the", f"says: {'x' * 1000} the"), "says: xx", "more than 1,000 letters"),
     "empty file": ("", None, "empty"),
 }  # fmt: skip
 

@@ -138,6 +138,15 @@ def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):
     assert json.loads(capsys.readouterr().out)["demo/exact"]["verdict"] == "reproduced"
 
 
+def test_a_text_steers_no_terminal(root, capsys):
+    ledger = root / "src/iclbook/papers/demo/claims.yaml"
+    ledger.write_text(ledger.read_text().replace("where: Figure 1", r'where: "\e[2J\u202EFigure\a 1"'))
+    assert cli.main(["claims", "demo/both"]) == 0
+    output = capsys.readouterr().out
+    assert r"\x1b[2J\u202eFigure" in output
+    assert not {*"\x1b\x07\u202e"} & {*output}
+
+
 def test_claims_refuses_what_is_stale(root, capsys):
     ran_today(root, omega=0.2, gap=0.0)
     (root / "requirements.txt").write_text("numpy\n")

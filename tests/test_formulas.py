@@ -44,7 +44,7 @@ def test_code_in_a_text():
     assert markdown("*run* `a_b`", lambda words: words.replace("*", "!")) == "!run! `a_b`"
 
 
-@pytest.mark.parametrize("text", ["costs $5", "$$", "$a_{b$"])
+@pytest.mark.parametrize("text", ["costs $5", "$$", "$a_{b$", f"${'{' * 400}x{'}' * 400}$"])
 def test_what_is_no_formula_is_refused(text):
     with pytest.raises(ValueError, match=r"dollars|no formula"):
         pieces(text)

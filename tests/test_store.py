@@ -330,3 +330,21 @@ def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):
     assert link.is_symlink()
     assert target.read_text() == "new"
     refused(lambda: files.write_whole(Path(""), "x"), "Is a directory")
+
+
+@pytest.mark.parametrize("link", ["tiny", "tiny.json"])
+def test_a_link_in_results_leads_nowhere(tmp_path, link):
+    """Git keeps links: one that a stranger's results hold must not reach files of whoever stores results anew."""
+    save(tmp_path)
+    before, outside = about_file(tmp_path).with_name(link), tmp_path / "outside" / link
+    outside.parent.mkdir()
+    before.rename(outside)
+    before.symlink_to(outside)
+    kept = snapshot(outside.parent)
+    refused(lambda: save(tmp_path, {"other/x": np.ones(2)}), "symbolic link")
+    if link == "tiny":
+        refused(lambda: store.update_digest("demo", "smoke", "tiny", SOURCE, root=tmp_path), "symbolic link")
+        (outside / ".x.1.part").touch()  # of no living process
+        refused(lambda: files.remove_unfinished(before), "symbolic link")
+        (outside / ".x.1.part").unlink()
+    assert snapshot(outside.parent) == kept

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from .errors import UserError, one_line
+from .errors import UserError, one_line, say
 from .formulas import plain
 from .numbers import number
 from .options import (
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
     for name in names:
         path = run_notebook(name, options.profile, options.device)
-        print(f"{name}: done, {path.relative_to(root) if path.is_relative_to(root) else path}", flush=True)
+        say(f"{name}: done, {path.relative_to(root) if path.is_relative_to(root) else path}")
     return 0
 
 
@@ -97,7 +97,7 @@ def check(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         machine=options.machine,
     )
-    print(regression.table(results))
+    say(regression.table(results))
     if options.json:
         regression.write_json(options.json, results)
     return 0 if all(result.ok for result in results) else MOVED
@@ -194,15 +194,15 @@ def claims(options: argparse.Namespace) -> int:
     elif options.key is None:
         for board in boards:
             unread = "" if board.records else f" (not run at profile {options.profile})"
-            print(f"{board.ledger.paper:<12} {render.counts_line(board.rows)}{unread}")
-        print(f"{'all':<12} {render.counts_line(rows)}")
+            say(f"{board.ledger.paper:<12} {render.counts_line(board.rows)}{unread}")
+        say(f"{'all':<12} {render.counts_line(rows)}")
     elif item:
         claim, found = rows[0]
-        print(render.verdict_text(claim, found))
-        print(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
+        say(render.verdict_text(claim, found))
+        say(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
     else:
         terminal = sys.stdout.isatty()
-        print(render.table_text(rows, shutil.get_terminal_size().columns if terminal else 10_000))
+        say(render.table_text(rows, shutil.get_terminal_size().columns if terminal else 10_000))
     return 0
 
 
@@ -217,7 +217,7 @@ def claims(options: argparse.Namespace) -> int:
 def where(options: argparse.Namespace) -> int:
     from .where import where
 
-    print("\n".join(where(" ".join(options.item), find_root())))
+    say("\n".join(where(" ".join(options.item), find_root())))
     return 0
 
 
@@ -257,8 +257,8 @@ def probe(options: argparse.Namespace) -> int:
     values = probe_folder(options.model, options.probe, options.out, *how, name=options.name)
     width = max(map(len, values))
     for name, value in values.items():
-        print(f"{name:<{width}}  {number(value, 4)}")
-    print(f"wrote {options.out}")
+        say(f"{name:<{width}}  {number(value, 4)}")
+    say(f"wrote {options.out}")
     return 0
 
 
@@ -278,12 +278,12 @@ def new(options: argparse.Namespace) -> int:
 
     root = find_root()
     paths = new_paper(options.key, options.title, options.chapter, root)
-    print("wrote " + ", ".join(str(path.relative_to(root)) for path in paths), flush=True)
+    say("wrote " + ", ".join(str(path.relative_to(root)) for path in paths))
     chapter = next(path.stem for path in paths if path.parent.name == "notebooks")
     for profile in PROFILES:
-        print(regression.table(regression.check([chapter], profile, "cpu", update=True)), flush=True)
+        say(regression.table(regression.check([chapter], profile, "cpu", update=True)))
         run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
-    print(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
+    say(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
     return 0
 
 

@@ -1,10 +1,20 @@
 """The one kind of error a user is meant to read."""
 
+import unicodedata
+
 
 def one_line(text: object) -> str:
     """``text`` in one line that a terminal may print: white space becomes single spaces, other control characters their escapes."""
     words = " ".join(str(text).split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
+def say(text: object) -> None:
+    """Print ``text`` now, even into a pipe; what could steer a terminal, such as a colour or a change of direction in a ledger's words, is shown as its escape."""
+    kept = (
+        c if c == "\n" or unicodedata.category(c)[0] != "C" else c.encode("unicode_escape").decode() for c in str(text)
+    )
+    print("".join(kept), flush=True)
 
 
 class UserError(Exception):

@@ -11,14 +11,18 @@ from .errors import UserError, one_line
 
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
+#: Folders of data below which no link is followed when a file is written or removed.
+DATA = ("results", "references", "executed")
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
     """Write ``content`` to ``path``: a reader, and a reader after a kill or a power cut, sees the old file or the new one.
 
-    What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is replaced.
+    What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is replaced, except where
+    :func:`refuse_links` refuses it.
     """
     data = content.encode() if isinstance(content, str) else content
+    refuse_links(path)
     with writing(path):
         if path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -37,8 +41,17 @@ def write_whole(path: Path, content: bytes | str) -> None:
             part.unlink(missing_ok=True)
 
 
+def refuse_links(path: Path) -> None:
+    """Refuse a symbolic link in a path below a folder of :data:`DATA`: git keeps links, and what one leads to is not the book's."""
+    start = max((place for place, part in enumerate(path.parts) if part in DATA), default=len(path.parts))
+    for end in range(start + 2, len(path.parts) + 1):
+        if (below := Path(*path.parts[:end])).is_symlink():
+            raise UserError(f"{below} is a symbolic link", "Remove it, and restore what belongs there from git.")
+
+
 def remove_unfinished(folder: Path, name: str = "*") -> None:
     """Remove what killed processes left of their files of this name in ``folder``."""
+    refuse_links(folder)
     for part in folder.glob(f".{name}.*{PART}"):
         process = part.name.removesuffix(PART).split(".")[-2]
         if process.isdecimal() and not is_alive(int(process)):

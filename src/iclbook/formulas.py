@@ -13,8 +13,8 @@ from .numbers import MINUS, raised, tidied
 
 
 def pieces(text: str) -> list[tuple[bool, str]]:
-    """A text as (whether it is a formula, its text), in order. An odd number of dollars, an empty formula or braces that do not match in one are a
-    ValueError."""
+    """A text as (whether it is a formula, its text), in order. An odd number of dollars, an empty formula, and braces in one that do not match or are more
+    than 100, are a ValueError."""
     parts = text.split("$")
     if len(parts) % 2 == 0:
         raise ValueError("an odd number of dollars: a formula stands between two")
@@ -22,7 +22,7 @@ def pieces(text: str) -> list[tuple[bool, str]]:
     for is_formula, part in found:
         if is_formula and r"\|" in part:
             raise ValueError(rf"${part}$: write \Vert for a norm, as a bar ends the cell of a table")
-        if is_formula and (not part or part.count("{") != part.count("}")):
+        if is_formula and (not part or part.count("{") != part.count("}") or part.count("{") > 100):
             raise ValueError(rf"${part}$ is no formula: TeX, such as $\omega = 1/\sqrt{{d}}$")
     return [piece for piece in found if piece[1]]
 

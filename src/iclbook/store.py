@@ -25,7 +25,7 @@ import numpy as np
 
 from .draw import outputs
 from .errors import UserError
-from .files import reading, remove_unfinished, write_whole
+from .files import reading, refuse_links, remove_unfinished, write_whole
 from .project import check_profile, commit, find_root
 from .sources import changed
 
@@ -206,6 +206,7 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
     """Provenance of a study."""
     path = folder(paper, profile, root) / f"{study}.json"
     command = _command(paper, profile, study)
+    refuse_links(path.with_suffix(""))
     if not path.exists():
         raise UserError(f"no results at {path}", f"Make them with: {command}")
     with reading(path, f"Restore it from git, or: {command} --fresh"):

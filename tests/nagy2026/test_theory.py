@@ -5,7 +5,19 @@ from dataclasses import replace
 import pytest
 import sympy
 
-from iclbook.papers.nagy2026.solver import NEEDS, PROVED, REFUTED, UNDECIDED, ask, check, is_counterexample, uses
+from iclbook.errors import UserError
+from iclbook.papers.nagy2026.arithmetic import Item, recompute
+from iclbook.papers.nagy2026.solver import (
+    NEEDS,
+    PROVED,
+    REFUTED,
+    UNDECIDED,
+    ask,
+    check,
+    formula,
+    is_counterexample,
+    uses,
+)
 from iclbook.papers.nagy2026.theorems import STATEMENTS, check_all, failing, failing_table, records, thirty
 
 #: The paper's groups of theorems.
@@ -67,3 +79,22 @@ def test_tables_name_counterexample_and_repair():
     assert row["result"] == NEEDS
     assert "weakest" in row["added hypothesis"]
     assert "v_o" in row["counterexample"]
+
+
+HOSTILE = ["__import__('os')", "().__class__", "open", "[a for a in a]", "9**9**9**9", "(" * 100 + "a" + ")" * 100]
+HOSTILE += ["(1,)*9", "(lambda: a)()", "a" * 201, "'a'*9", f"{'(' * 9}9{'**64)' * 9}"]
+
+
+@pytest.mark.parametrize("written", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_formula_that_is_more_than_arithmetic_is_refused(written):
+    with pytest.raises(UserError, match=r"expression"):
+        formula(written, sympy, {"a": 1})
+    with pytest.raises(UserError, match=r"expression"):
+        recompute(Item("x/y", "", "", written, "1", "1"))
+
+
+def test_numbers_that_would_fill_the_memory_are_refused():
+    with pytest.raises(UserError, match="no fraction"):
+        is_counterexample(STATEMENTS[0], {"a": "1e999999999"})
+    with pytest.raises(ValueError, match="no printed number"):
+        Item("x/y", "", "", "a", "1e999999999", "1")

@@ -10,7 +10,7 @@ import nbformat
 
 from ..claims import render
 from ..claims.scoreboard import boards
-from ..errors import UserError
+from ..errors import UserError, say
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, read_source, write_copy
 from ..numbers import number
 from ..project import check_profile, find_root
@@ -99,11 +99,6 @@ def _jupyter_book(root: Path, profile: str) -> None:
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )
-
-
-def say(line: str) -> None:
-    """Print now, even into a pipe: builds are long and are watched."""
-    print(line, flush=True)
 
 
 # -- new words for a chapter that ran --------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from ..claims.references import (
     spread_of,
     write_reference,
 )
-from ..errors import UserError
+from ..errors import UserError, say
 from ..files import write_whole
 from ..inputs import chosen, executed_path
 from ..machines import environment, this_machine, versions
@@ -257,7 +257,7 @@ def _on_other_machines(
                     if isinstance(done, UserError)
                     else ({key: record.value for key, record in read_records(done).items()}, read_figures(done))
                 )
-        print(f"{machine}: {', '.join(names)}", flush=True)
+        say(f"{machine}: {', '.join(names)}")
     return runs
 
 

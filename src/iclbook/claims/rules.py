@@ -26,6 +26,8 @@ GRAMMAR = (
     'Write one of "> A", ">= A", "< A", "<= A", "== A", "within T of A", "in [A, B]", "true", "false", '
     "where A, B and T are numbers, key:NAME or printed:NAME."
 )
+#: Letters of a rule: the pattern of numbers takes the square of their digits.
+LONGEST = 300
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _TERM = rf"({_NUMBER}|key:[^\s,\[\]]+)"
 _TEXT = re.compile(r"==\s*(?:\"([^\"]*)\"|'([^']*)')")
@@ -177,6 +179,8 @@ class Rule:
 def parse_rule(text: str) -> Rule:
     """Read a rule; what is not in the grammar is a ValueError."""
     text = text.strip()
+    if len(text) > LONGEST:
+        raise ValueError(f"not a rule, but more than {LONGEST} letters")
     if text in ("true", "false"):
         return Rule(text, "truth", text)
     if match := _TEXT.fullmatch(text):

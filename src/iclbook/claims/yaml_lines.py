@@ -1,5 +1,6 @@
 """YAML whose mappings know their lines, so that a mistake in a ledger is reported where it stands."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,9 @@ import yaml
 
 from ..errors import UserError, one_line
 from ..project import display_name
+
+#: Letters of a text.
+LONGEST = 1000
 
 
 class Lined(dict):
@@ -17,6 +21,20 @@ class Lined(dict):
 
 class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
     """YAML loader that keeps values as texts, in C where PyYAML has that."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Without aliases, of which a few lines make more entries than a memory holds, and without texts that take a pattern minutes to read."""
+        seen, todo = set(), [node]
+        while todo:
+            each = todo.pop()
+            is_text = isinstance(each, yaml.ScalarNode)
+            if id(each) in seen or (is_text and len(each.value) > LONGEST):
+                what = f"a text of more than {LONGEST:,} letters" if is_text else "an entry"
+                what = f"{what} that an alias (*) repeats" if id(each) in seen else what
+                raise yaml.constructor.ConstructorError(None, None, what, each.start_mark)
+            seen.add(id(each))
+            todo += () if is_text else chain.from_iterable(e if isinstance(e, tuple) else [e] for e in each.value)
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Lined:
         """With lines; a key that is written twice, of which YAML would take the second, is refused."""
@@ -55,7 +73,8 @@ def read_yaml(path: Path) -> Any:
         mark = problem.problem_mark or problem.context_mark
         what = f"not valid YAML ({one_line(problem.problem or problem)[:200]})"
         hint = (
-            'Check the indentation, put texts that begin with ">" or contain ": " in quotes, and write each key once.'
+            'Check the indentation, put texts that begin with ">" or contain ": " in quotes, write each key once, '
+            "and repeat what is the same."
         )
         raise at_line(path, mark.line + 1 if mark else 1, what, hint) from None
     except OSError as problem:

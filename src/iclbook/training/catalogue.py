@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from .. import store
-from ..errors import UserError
+from ..errors import UserError, say
 from ..project import check_profile
 from ..workers import on_interrupt
 from .computation import Computation, compute, verify_computation
@@ -76,21 +76,21 @@ class Catalogue:
                 missing = store.missing_groups(self.paper, profile, name, study.describe())
                 there = study.of_groups([g for g in study.group_names if g not in missing])
                 if verify:
-                    print(f"{name}: replay agrees ({self._verify(there, profile, device)})", flush=True)
+                    say(f"{name}: replay agrees ({self._verify(there, profile, device)})")
                     continue
                 self._load(there, profile)
                 if not missing:
-                    print(f"{name}: results are there already (train them again with --fresh)", flush=True)
+                    say(f"{name}: results are there already (train them again with --fresh)")
                     continue
             todo = study.of_groups(missing) if missing else study
             added = f" ({', '.join(missing)} beside the groups that are there)" if missing else ""
-            print(f"{name}: {_size(todo)}{added}", flush=True)
+            say(f"{name}: {_size(todo)}{added}")
             where = {"executor": executor, "parts": parts, "missing": missing}
             on = store.read_provenance(self.paper, profile, name)["device"] if missing else device
             start = time.perf_counter()
             with on_interrupt(signal.default_int_handler):  # SIGTERM, too, ends with checkpoints
                 about = _make(study, profile, on, fresh, **where).provenance
-            print(f"{name}: done in {time.perf_counter() - start:.0f} s on {about['device']}", flush=True)
+            say(f"{name}: done in {time.perf_counter() - start:.0f} s on {about['device']}")
 
     def _verify(self, study: Study | Computation, profile: str, device: str) -> str:
         """Derive results again in part, and stamp what agrees; what was derived, and which versions are not those of the results."""

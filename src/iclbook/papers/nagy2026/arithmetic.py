@@ -6,6 +6,7 @@ result follows if the two intervals meet. So a number is refused only if no roun
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -19,6 +20,7 @@ from scipy import stats
 from ...claims.yaml_lines import read_yaml
 from ...drawing.figure_data import Table
 from ...numbers import numbers
+from .expressions import evaluate, parse
 from .probe_statistics import spearman_exact_p
 
 _DATA = read_yaml(Path(__file__).with_name("arithmetic.yaml"))
@@ -65,6 +67,12 @@ def welch_p_of_six(m1: Any, s1: Any, m2: Any, s2: Any) -> float:
     return stats.ttest_ind_from_stats(*one, *two, equal_var=False).pvalue
 
 
+FUNCTIONS = {f.__name__: f for f in (abs, int, len, max, min, t_of_r, p_of_t, p_of_r, lower_end, log, pearson)}
+FUNCTIONS |= {"welch_p_of_six": welch_p_of_six}
+#: A printed number; a power of ten has one digit.
+NUMBER = re.compile(r"[+-]?\d{0,12}\.?\d{0,12}(e\d)?")
+
+
 # -- intervals ------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -103,6 +111,8 @@ class Item:
 
     def __post_init__(self) -> None:
         bounds = {self.at_least, self.at_most, self.above, self.below}
+        words = " ".join((self.expects, *bounds, *self.given)).split()
+        assert all(map(NUMBER.fullmatch, words)), f"{self.id} holds what is no printed number"
         assert self.expects or bounds != {"-1e9", "1e9"}, f"{self.id} says neither expects nor a bound"
 
     @property
@@ -133,13 +143,15 @@ class Recomputed(NamedTuple):
 
 def recompute(item: Item) -> Recomputed:
     """The item's numbers at the printed values and at every corner of the rounding intervals."""
-    code = compile(item.value, item.id, "eval")
-    letters = sorted(name for name in code.co_names if len(name) == 1)
+    parsed = parse(item.value)
+    letters = sorted(name for name in parsed.names if len(name) == 1)
     boxes = [(Fraction(x), Fraction(x)) if x.isdigit() else box(x) for x in item.given]
     width = len(letters) or len(boxes) or 1
+    assert width <= 12, f"{item.id} has {2**width} corners"
 
     def value(inputs: Sequence[Fraction]) -> tuple:
-        found = eval(code, globals() | SERIES | dict(zip(letters, inputs, strict=False)) | {"inputs": inputs})
+        rows = {name: np.array(row) for name, row in {**SERIES, "inputs": inputs}.items()}
+        found = evaluate(parsed, FUNCTIONS | rows | dict(zip(letters, inputs, strict=False)))
         return found if isinstance(found, tuple) else (found,)
 
     centre, low, high = [], [], []

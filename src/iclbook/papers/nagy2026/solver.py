@@ -22,6 +22,9 @@ import sympy
 import z3
 from pydantic.dataclasses import dataclass
 
+from ...errors import UserError
+from .expressions import evaluate, parse
+
 PROVED, REFUTED, UNDECIDED, NEEDS, VACUOUS = "proved", "refuted", "undecided", "needs hypothesis", "vacuous"
 #: A statement is the theorem itself, a sentence of its paragraph, a stricter reading of one, or a sentence elsewhere.
 STATEMENT, SENTENCE, READING, ELSEWHERE = "statement", "sentence", "reading", "elsewhere"
@@ -52,8 +55,8 @@ def formula(written: str, logic: ModuleType, values: Mapping[str, Any]) -> Any:
             back = True if word == "implies" else logic.Implies(b, a)
             return logic.And(logic.Implies(a, b), back)
     python = re.sub(r"\|([^|]*)\|", r"Abs(\1)", re.sub(r"(?<![<>!])=", "==", written.replace("^", "**")))
-    tree = ast.fix_missing_locations(_Connectives().visit(ast.parse(python, mode="eval")))
-    return eval(compile(tree, written, "eval"), vars(logic) | dict(values))
+    functions = {name: getattr(logic, name) for name in ("And", "Or", "Not", "Abs")}
+    return evaluate(parse(python, _Connectives()), functions | dict(values))
 
 
 @dataclass(frozen=True, eq=False, config={"extra": "forbid"})
@@ -171,6 +174,8 @@ def ask(s: Statement, given: Iterable[str] | None = None, then: str | None = Non
 
 def is_counterexample(s: Statement, values: Mapping[str, Any]) -> bool:
     """Whether these fractions satisfy every hypothesis and break the conclusion; exact, by sympy and without the solver."""
+    if not all(re.fullmatch(r"-?\d{1,9}(/\d{1,9})?", str(value)) for value in values.values()):
+        raise UserError(f"{s.id}: a counterexample is no fraction of up to nine digits", "Write it as 3 or 3/2.")
     exactly = s.on(sympy, {name: sympy.Rational(value) for name, value in values.items()})
     return all(map(exactly, s.given)) and not exactly(s.decided or s.then)
 
