@@ -155,7 +155,7 @@ def test_error_of_a_change_holds_seeds_and_shared_prompts():
     """Two seeds, two blocks, so each error is Student's of two: changes of 10 and 30 %, so 10 by the seeds; by prompts 0.1 of the base where the mask costs 0.2 more in one block."""
     run = heads.MaskRuns({"none": np.ones((2, 2)), "spectral": np.array([[1.0, 1.2], [1.2, 1.4]])})
     assert run.mean_change("spectral").value == pytest.approx(20)
-    assert run.mean_change("spectral").error == pytest.approx(student(2) * math.hypot(10, 10))
+    assert run.mean_change("spectral").error == pytest.approx(10 * student(2) * math.sqrt(2)), "two of either are few"
 
 
 def test_answers_of_many_runs_are_those_of_each():
