@@ -252,7 +252,7 @@ record.verdict("wang2025/q-we-draw")
 # Appendix F says that performance "was found to be consistent across many different draws of $W_e$". Over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
 # {glue:text}`we-draw/quadrants_sd`; its least and largest values are {glue:text}`we-draw/quadrants_range`. It is below 0.6 in a share of {glue:text}`we-draw/share_below` of the draws.
 #
-# Each figure's trainings fix one $W_e$, as the paper does. Figures 3, 4 and 5 (left) use the authors' own $W_e$ and training contexts, drawn again from their seed; figure 3, and figure 4 up to three
+# Each figure's trainings fix one $W_e$, as the paper does. Figures 3, 4 and 5 (left) use the authors' own $W_e$ and training contexts, drawn again from their seed; figure 3, and figure 4 up to four
 # blocks, their test contexts too. Figures 8, 10 and 11 use draws of ours, and figure 9 the authors' own context.
 
 # %% [markdown]
