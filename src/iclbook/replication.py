@@ -123,6 +123,14 @@ class Replica:
                 pairs.append(Pair(self.ledger, claim, *(found[claim.id] for found in verdicts), moved))
         return pairs
 
+    def unfounded(self) -> list[str]:
+        """Claims whose stored verdict at the other draw is not what the values stored beside it give, or that lost the digest of their rules."""
+        records = {key: Record.make(key, value) for key, value in self.second.records.items()}
+        now, then, rules = judge(self.ledger, records, "paper", self.second), self.second.verdicts, self.second.rules
+        found = [c.id for c in self.ledger.claims if c.id in then and c.id not in rules]
+        same = [c.id for c in self.ledger.claims if c.id in then and rules.get(c.id) == c.rules_digest]
+        return found + [each for each in same if then[each] not in (now[each].word, *SILENT)]
+
     def is_drawn(self, key: str) -> bool:
         """Whether a value that both draws recorded moved by more than rounding, and so rests on something random."""
         before, after = self.first.records.get(key), self.second.records.get(key)
@@ -201,6 +209,8 @@ def markdown(profile: str, root: Path) -> str:
         "are the same at both draws.",
         "",
     ]
+    if wrong := sorted(claim for replica in found for claim in replica.unfounded()):
+        lines += [f"Stored verdicts that do not follow from the values stored beside them: {', '.join(wrong)}.", ""]
     if waiting:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
     late = sum((pair.late() for pair in pairs), Counter())

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from .draw import number as draw_number
 from .draw import outputs
 from .errors import UserError
 from .files import reading, refuse_links, remove_unfinished, write_whole
@@ -106,6 +107,7 @@ def provenance(config: Any, source: Mapping[str, str], seconds: float, device: s
         "torch": version("torch"),
         "numpy": np.__version__,
         "commit": commit(),
+        "draw": draw_number(),
         "source": source,
         **extra,
     }
@@ -216,10 +218,11 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
-        if not COMMIT.fullmatch(about.get("commit", "unknown")):
-            raise ValueError("its commit is not one")
-        if any("/" in group for group in about["files"]) or not all(map(CHECKSUM.fullmatch, filter(None, sums))):
-            raise ValueError("the name or the checksum of a file is not one")
+        named = all(map(CHECKSUM.fullmatch, filter(None, sums))) and not any("/" in group for group in about["files"])
+        if not (named and COMMIT.fullmatch(about.get("commit", "unknown"))):
+            raise ValueError("a commit, or the name or the checksum of a file, that is none")
+        if about.get("draw", 0) != draw_number():
+            raise ValueError(f"of draw {about.get('draw', 0)}, not of draw {draw_number()}")
         return about | {"config": about["config"]}
 
 
