@@ -129,6 +129,17 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
 ABOUT = {"config": CONFIG, "source": {}, "files": {}}
 
 
+def test_what_unpacks_to_far_more_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    save(tmp_path)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, kq=np.zeros(2**20))
+    replace_group(tmp_path, buffer.getvalue())
+    assert load(tmp_path)["h2/kq"].size == 2**20
+    monkeypatch.setattr(files, "UNPACKED", 2**22)
+    monkeypatch.setattr(np, "load", None)
+    refused(lambda: load(tmp_path), r"ValueError: [\d,]+ bytes that unpack to 8,388,")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,16 +1,22 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
 import fcntl
+import io
 import os
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
 
+import numpy as np
+
 from .errors import UserError, one_line
 
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
+#: Bytes that an .npz file may unpack to, however small it is.
+UNPACKED = 2**28
 #: Folders of data below which no link is followed when a file is written or removed.
 DATA = ("results", "references", "executed")
 
@@ -90,6 +96,15 @@ def reading(path: Path, hint: str) -> Iterator[None]:
     except Exception as error:
         why = f"{type(error).__name__}: {one_line(error)}"[:200]
         raise UserError(f"{path} is damaged or unreadable ({why})", hint) from error
+
+
+def open_npz(content: bytes) -> np.lib.npyio.NpzFile:
+    """The arrays of an .npz file, without pickles. One that unpacks to more than :data:`UNPACKED` bytes and a hundred times its own size is a ValueError."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > max(UNPACKED, 100 * len(content)):
+        raise ValueError(f"{len(content):,} bytes that unpack to {size:,}")
+    return np.load(io.BytesIO(content), allow_pickle=False)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ import numpy as np
 from .draw import number as draw_number
 from .draw import outputs
 from .errors import UserError
-from .files import reading, refuse_links, remove_unfinished, write_whole
+from .files import open_npz, reading, refuse_links, remove_unfinished, write_whole
 from .project import check_profile, commit, find_root
 from .sources import changed
 
@@ -308,7 +308,7 @@ def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.n
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != checksum:
                 raise ValueError("its checksum differs")
-            with np.load(io.BytesIO(content), allow_pickle=False) as data:
+            with open_npz(content) as data:
                 loaded = {f"{group}/{name}": data[name] for name in data.files}
             if not all(isinstance(array, np.ndarray) for array in loaded.values()):
                 raise ValueError("it holds what is no array")

@@ -16,6 +16,7 @@ from scipy import stats
 from ...claims import load_ledger
 from ...drawing.figure_data import Table
 from ...errors import UserError
+from ...files import open_npz
 from ...statistics import Estimate, bootstrap_error
 from .probe_statistics import alignment
 from .readout import DROPS, THRESHOLDS
@@ -57,7 +58,7 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
     found: dict[tuple[str, str, str], Probed] = {}
     for path in sorted(folder.glob("*.npz")):
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open_npz(path.read_bytes()) as stored:
                 about = json.loads(str(stored["about"]))
                 key = (about["model"]["name"], about["model"]["revision"] or "", about["probe"])
                 arrays = {name: stored[name] for name in stored.files if name != "about"}
