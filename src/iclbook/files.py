@@ -1,6 +1,7 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
 import fcntl
+import hashlib
 import io
 import os
 import zipfile
@@ -12,6 +13,7 @@ from threading import get_ident
 import numpy as np
 
 from .errors import UserError, one_line
+from .project import find_root
 
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
@@ -96,6 +98,20 @@ def reading(path: Path, hint: str) -> Iterator[None]:
     except Exception as error:
         why = f"{type(error).__name__}: {one_line(error)}"[:200]
         raise UserError(f"{path} is damaged or unreadable ({why})", hint) from error
+
+
+def check_kernels() -> None:
+    """Remove compiled libraries (:mod:`iclbook.native`) that differ from the SHA-256 beside them, as damaged ones may draw other random numbers: they are compiled
+    anew where they are needed. Keep that of libraries that have none yet."""
+    named = os.environ.get("ICLBOOK_KERNELS")
+    with suppress(OSError, UserError):
+        for path in (Path(named) if named else find_root() / ".cache" / "kernels").glob("*.so"):
+            now, kept = hashlib.sha256(path.read_bytes()).hexdigest(), path.with_suffix(".sha256")
+            if not kept.exists():
+                write_whole(kept, now)
+            elif kept.read_bytes() != now.encode():
+                path.unlink()
+                kept.unlink()
 
 
 def open_npz(content: bytes) -> np.lib.npyio.NpzFile:
