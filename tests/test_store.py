@@ -156,6 +156,7 @@ def test_what_unpacks_to_far_more_is_refused_before_it_is_unpacked(tmp_path, mon
                 {"files": {"h2": 3}},
                 {"files": {"h2": "/" * 5000}},
                 {"files": {"../h2": "0" * 64}},
+                {"files": {"h" * 5000: "0" * 64}},
                 {"commit": 3},
                 {"commit": "--output=x"},
                 {"states": 3},
@@ -326,6 +327,15 @@ def test_the_second_of_two_is_told_who_holds_the_lock_and_the_system_releases_it
     os.write(done[1], b"1")
     os.waitpid(child, 0)
     second()
+
+
+def test_a_file_system_without_locks_is_named_and_used(tmp_path, monkeypatch, capsys):
+    def fails(*arguments):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(files.fcntl, "flock", fails)
+    with files.file_lock(tmp_path / "x.lock", "the training of demo/tiny"):
+        assert "x.lock: no lock" in capsys.readouterr().err
 
 
 def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):

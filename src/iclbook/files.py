@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import io
 import os
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -128,18 +129,19 @@ def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends."""
     with writing(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
-        file = open(lock, "a+", encoding="utf-8")  # noqa: SIM115 (closed below)
+        file = open(lock, "a+b", buffering=0)  # noqa: SIM115 (closed below)
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             file.seek(0)
-            holder = file.read().strip() or "another process"
+            holder = one_line(file.read(99).decode(errors="replace")) or "another process"
             raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
+        except OSError as problem:  # some file systems of clusters have no locks
+            print(f"{lock}: no lock ({problem.strerror}); start {what} once at a time", file=sys.stderr, flush=True)
         with writing(lock):
             file.truncate(0)
-            file.write(f"process {os.getpid()}\n")
-            file.flush()
+            file.write(f"process {os.getpid()}\n".encode())
         yield
 
 

@@ -218,7 +218,8 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
-        named = all(map(CHECKSUM.fullmatch, filter(None, sums))) and not any("/" in group for group in about["files"])
+        named = all(map(CHECKSUM.fullmatch, filter(None, sums)))
+        named &= not any("/" in group or len(group) > 200 for group in about["files"])
         if not (named and COMMIT.fullmatch(about.get("commit", "unknown"))):
             raise ValueError("a commit, or the name or the checksum of a file, that is none")
         if about.get("draw", 0) != draw_number():
@@ -248,8 +249,7 @@ def load(
         what = f"{moved[0]} changed" + (f", and {len(moved) - 1} more" if moved[1:] else "")
         hint = f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh."
         raise UserError(f"results/{paper}/{profile}/{study}: made from other training code ({what})", hint)
-    base = folder(paper, profile, root) / study
-    arrays = _arrays(base, _described(about, config), f"{command} --fresh")
+    arrays = _arrays(folder(paper, profile, root) / study, _described(about, config), f"{command} --fresh")
     return Results(arrays, about if config is None else about | {"config": config})
 
 
