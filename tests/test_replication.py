@@ -189,6 +189,20 @@ def test_an_executed_copy_of_a_draw_is_stale_at_another(root, monkeypatch):
     assert inputs.is_stale("demo", "paper", root) == "changed since: draw"
 
 
+@pytest.mark.parametrize("text", ["", "null", "[]", '{"a": {}}', '{"a": null}'])
+def test_a_damaged_provenance_or_freeze_is_one_line(root, text):
+    keep(root, 0, 1.0, REPRODUCED)
+    keep(root, 1, -0.9, "not reproduced")
+    path = root / "references/replication/1/provenance/paper/demo.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"provenance/paper/demo.json is damaged"):
+        replication.markdown("paper", root)
+    (root / replication.RULES).write_text(text)
+    with pytest.raises(UserError, match=r"rules.json is damaged|not the frozen ones"):
+        replication.require_frozen([load_ledger("demo", root)], root)
+
+
 @pytest.mark.parametrize(("reported", "beyond"), [(1.0, 0.317), (0.5, 0.617)])
 def test_errors_of_half_their_size_are_seen(root, reported, beyond):
     normal = np.random.default_rng(0).standard_normal((2, 4000))
