@@ -346,9 +346,11 @@ def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):
     assert os.read(reader, 99) == b"through"
     assert pipe.is_fifo()
     target.write_text("old")
+    target.chmod(0o600)
     link.symlink_to(target)
     files.write_whole(link, b"new")
     assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
     assert target.read_text() == "new"
     refused(lambda: files.write_whole(Path(""), "x"), "Is a directory")
 

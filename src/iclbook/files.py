@@ -27,8 +27,8 @@ DATA = ("results", "references", "executed")
 def write_whole(path: Path, content: bytes | str) -> None:
     """Write ``content`` to ``path``: a reader, and a reader after a kill or a power cut, sees the old file or the new one.
 
-    What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is replaced, except where
-    :func:`refuse_links` refuses it.
+    The rights of an old file stay. What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is
+    replaced, except where :func:`refuse_links` refuses it.
     """
     data = content.encode() if isinstance(content, str) else content
     refuse_links(path)
@@ -45,6 +45,8 @@ def write_whole(path: Path, content: bytes | str) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+                if target.exists():
+                    os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
