@@ -77,8 +77,10 @@ def test_the_status_says_when_where_and_whether(minibook_that_ran: Path) -> None
     write_reference(reference_path("tiny", "smoke", root), "tiny", good)
     assert status_line(root)[-1] == "stale (changed since: reference)"
     body = json.loads(executed_path("tiny", "smoke").read_text())
-    body["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stderr", "text": ["a library says\n", "more"]}]
+    body["cells"][0]["outputs"] = [
+        {"output_type": "stream", "name": "stderr", "text": ["/home/me/lib/a.py:9: says\n", "more"]}
+    ]
     executed_path("tiny", "smoke").write_text(json.dumps(body))
-    assert "stderr: a library says\n" in status_page.markdown("smoke", root)
+    assert "stderr: a.py:9: says\n" in status_page.markdown("smoke", root)
     executed_path("tiny", "smoke").unlink()
     assert status_line(root)[1:] == ["not yet", "", "", "", ""]

@@ -169,6 +169,15 @@ def page_of(built: Path, name: str) -> Path:
         ('<iframe src="https://example.org"></iframe>', "loads from outside"),
         ('<p style="background: url(https://example.org/a.png)">x</p>', "loads from outside"),
         ('<img srcset="https://example.org/a.png 2x" alt="x">', "loads from outside"),
+        ('<style>@import "https://example.org/a.css";</style>', "loads from outside"),
+        ("<style>p { background: url(//example.org/a.png) }</style>", "loads from outside"),
+        ('<meta http-equiv="refresh" content="0; URL=https://example.org">', "loads from outside"),
+        ('<a href="#top" ping="https://example.org">x</a>', "loads from outside"),
+        ('<table background="https://example.org/a.png"></table>', "loads from outside"),
+        ('<svg onload="x()"></svg>', "runs a script"),
+        ('<iframe srcdoc="x"></iframe>', "runs a script"),
+        ('<a href="javascript:x()">x</a>', "runs a script"),
+        ('<object data="data:text/html,x"></object>', "runs a script"),
     ],
 )
 def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, raw: str, says: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook import native, random
+from iclbook import cli, native, random
 from iclbook.errors import UserError
 from iclbook.machines import this_machine
 from iclbook.models import Attention, attention
@@ -239,3 +239,14 @@ def test_large_scores_saturate_as_torchs_do(activation):
     """Scores of some hundreds, far beyond what single precision can exponentiate."""
     ensemble = _ensemble(activation, 2, TASKS["plain"], scale=40.0)
     assert _apart(*_gradients(ensemble, TASKS["plain"])) < 1e-3
+
+
+def test_a_damaged_library_is_removed_by_the_next_command(monkeypatch, tmp_path):
+    monkeypatch.setenv(native.SWITCH, str(tmp_path))
+    whole, damaged = tmp_path / "counter-0.so", tmp_path / "counter-1.so"
+    for path in (whole, damaged):
+        path.write_bytes(b"code")
+    for content in (b"code", b"cofe"):
+        damaged.write_bytes(content)
+        cli.main(["claims", "no such paper"])
+    assert {*tmp_path.iterdir()} == {whole, whole.with_suffix(".sha256")}

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from iclbook.book import new
 from iclbook.book.new import _after_last, new_paper
 from iclbook.errors import UserError
+from iclbook.files import write_whole
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -44,6 +46,28 @@ def test_what_cannot_be_a_paper_is_refused_and_nothing_is_written(book, key, tit
     with pytest.raises(UserError, match=says):
         new_paper(key, title, chapter, book)
     assert {p: p.read_bytes() for p in book.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize("after", [1, 4, 8])
+def test_a_stopped_command_can_be_repeated(tmp_path, monkeypatch, after) -> None:
+    for name in ("_toc.yml", "book/intro.md", "book/references.bib"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    written = []
+
+    def stops(path: Path, text: str) -> None:
+        if len(written) == after:
+            raise KeyboardInterrupt
+        written.append(path)
+        write_whole(path, text)
+
+    monkeypatch.setattr(new, "write_whole", stops)
+    with pytest.raises(KeyboardInterrupt):
+        new_paper("new2026", "Again", "", tmp_path)
+    monkeypatch.undo()
+    assert {*written} <= {*new_paper("new2026", "Again", "", tmp_path)}
+    texts = [(tmp_path / name).read_text() for name in ("_toc.yml", "book/intro.md", "book/references.bib")]
+    assert [text.count(what) for text, what in zip(texts, ("again", "new2026", "{new2026,"), strict=True)] == [1, 1, 1]
 
 
 def test_a_book_without_chapters_says_what_to_enter_by_hand(tmp_path: Path) -> None:

@@ -1,13 +1,24 @@
 """Another draw: everything random changes by one number, the rules may not, and a verdict that turns is undecided."""
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from claims_kit import make_root, records_of
+from claims_kit import make_root, records_of, stamp, write_notebook
 
-from iclbook import draw, random, replication
+from iclbook import draw, inputs, random, replication, store
 from iclbook.claims import load_ledger
-from iclbook.claims.references import Reference, load_reference, pooled, reference_path, tolerances_of, write_reference
+from iclbook.claims.references import (
+    Reference,
+    load_reference,
+    pooled,
+    read_reference,
+    reference_path,
+    tolerances_of,
+    write_reference,
+)
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE, verdict
 from iclbook.errors import UserError
 
@@ -143,8 +154,53 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     text = replication.markdown("paper", root)
     assert "Of 1 decided verdicts that rest on a value that moved, 0 come out the same, 1 differs.**" in text
     assert "On fresh numbers 0 of them come out as before" in text
+    assert "do not follow" not in text
     line = replication.fold_lines(root)["demo/slope"]
     assert "<em>not reproduced</em>; 0 of 1 late rules" in line
+
+
+def test_a_stored_verdict_that_does_not_follow_from_its_values_is_named(root):
+    keep(root, 0, 1.0, REPRODUCED)
+    keep(root, 1, -0.9, REPRODUCED)
+    assert "values stored beside them: demo/slope." in replication.markdown("paper", root)
+    path = reference_path("demo", "paper", root, draw=1)
+    write_reference(path, "demo", replace(read_reference(path, root), verdicts={"demo/slope": "x"}, rules={}))
+    assert replication.replicas(1, root)[0].unfounded() == ["demo/slope"], "without its rule no pair is counted"
+
+
+def test_results_and_copies_of_a_draw_are_refused_at_another(monkeypatch, tmp_path):
+    for number in ("0", "3"):
+        monkeypatch.setenv(draw.SWITCH, number)
+        made = store.provenance("", {}, 1.0, "cpu")
+        store.save("demo", "smoke", "tiny", {"a/x": np.ones(1)}, made, tmp_path)
+    shutil.copytree(tmp_path / "draws/3/results", tmp_path / "results", dirs_exist_ok=True)
+    assert store.load("demo", "smoke", "tiny", root=tmp_path)["a/x"] == 1
+    monkeypatch.delenv(draw.SWITCH)
+    with pytest.raises(UserError, match=r"tiny.json .*of draw 3, not of draw 0.*--fresh"):
+        store.load("demo", "smoke", "tiny", root=tmp_path)
+
+
+def test_an_executed_copy_of_a_draw_is_stale_at_another(root, monkeypatch):
+    write_notebook(root / "executed/paper/demo.ipynb", slope=1.0)
+    stamp(root)
+    assert inputs.is_stale("demo", "paper", root) == ""
+    monkeypatch.setenv(draw.SWITCH, "3")
+    shutil.copytree(root / "executed", root / "draws/3/executed")
+    assert inputs.is_stale("demo", "paper", root) == "changed since: draw"
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", '{"a": {}}', '{"a": null}'])
+def test_a_damaged_provenance_or_freeze_is_one_line(root, text):
+    keep(root, 0, 1.0, REPRODUCED)
+    keep(root, 1, -0.9, "not reproduced")
+    path = root / "references/replication/1/provenance/paper/demo.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"provenance/paper/demo.json is damaged"):
+        replication.markdown("paper", root)
+    (root / replication.RULES).write_text(text)
+    with pytest.raises(UserError, match=r"rules.json is damaged|not the frozen ones"):
+        replication.require_frozen([load_ledger("demo", root)], root)
 
 
 @pytest.mark.parametrize(("reported", "beyond"), [(1.0, 0.317), (0.5, 0.617)])

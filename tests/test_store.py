@@ -129,6 +129,17 @@ def test_pickled_content_is_refused_and_never_run_even_with_a_fitting_checksum(t
 ABOUT = {"config": CONFIG, "source": {}, "files": {}}
 
 
+def test_what_unpacks_to_far_more_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    save(tmp_path)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, kq=np.zeros(2**20))
+    replace_group(tmp_path, buffer.getvalue())
+    assert load(tmp_path)["h2/kq"].size == 2**20
+    monkeypatch.setattr(files, "UNPACKED", 2**22)
+    monkeypatch.setattr(np, "load", None)
+    refused(lambda: load(tmp_path), r"ValueError: [\d,]+ bytes that unpack to 8,388,")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -145,6 +156,7 @@ ABOUT = {"config": CONFIG, "source": {}, "files": {}}
                 {"files": {"h2": 3}},
                 {"files": {"h2": "/" * 5000}},
                 {"files": {"../h2": "0" * 64}},
+                {"files": {"h" * 5000: "0" * 64}},
                 {"commit": 3},
                 {"commit": "--output=x"},
                 {"states": 3},
@@ -317,6 +329,15 @@ def test_the_second_of_two_is_told_who_holds_the_lock_and_the_system_releases_it
     second()
 
 
+def test_a_file_system_without_locks_is_named_and_used(tmp_path, monkeypatch, capsys):
+    def fails(*arguments):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(files.fcntl, "flock", fails)
+    with files.file_lock(tmp_path / "x.lock", "the training of demo/tiny"):
+        assert "x.lock: no lock" in capsys.readouterr().err
+
+
 def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):
     pipe, target, link = (tmp_path / name for name in ("pipe", "target", "link"))
     os.mkfifo(pipe)
@@ -325,9 +346,11 @@ def test_what_is_no_ordinary_file_is_written_to_and_stays_what_it_is(tmp_path):
     assert os.read(reader, 99) == b"through"
     assert pipe.is_fifo()
     target.write_text("old")
+    target.chmod(0o600)
     link.symlink_to(target)
     files.write_whole(link, b"new")
     assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
     assert target.read_text() == "new"
     refused(lambda: files.write_whole(Path(""), "x"), "Is a directory")
 

@@ -47,10 +47,13 @@ def faults(workflow: dict) -> list[str]:
 
 def step_faults(step: dict) -> list[str]:
     if "uses" in step:
-        return [] if re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) else [f"no release: {step['uses']}"]
-    script = re.sub(r"\$\{\{.*?\}\}", "X", step.get("run", ""))
+        keeps = "checkout" in step["uses"] and step.get("with", {}).get("persist-credentials") is not False
+        found = ["a checkout leaves its token to notebooks"] if keeps else []
+        return found + ([] if re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) else [f"no release: {step['uses']}"])
+    script = step.get("run", "")
     checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
     found = [checked.stderr] if checked.returncode else []
+    found += ["an expression within a script"] if "${{" in script else []
     return found + [f"no target {t}" for t in re.findall(r"\bmake (\w+)", script) if t not in TARGETS]
 
 

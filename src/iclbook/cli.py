@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import UserError, one_line, say
+from .files import check_kernels
 from .formulas import plain
 from .numbers import number
 from .options import (
@@ -298,7 +299,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from .training.ensemble import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
+        check_kernels()  # of earlier processes
         code = options.function(options)
+        check_kernels()
         print(end="", flush=True)  # a full disk shows here, where it can still be said
         return code
     except UserError as mistake:

@@ -1,16 +1,25 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
 import fcntl
+import hashlib
+import io
 import os
+import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
 
+import numpy as np
+
 from .errors import UserError, one_line
+from .project import find_root
 
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
+#: Bytes that an .npz file may unpack to, however small it is.
+UNPACKED = 2**28
 #: Folders of data below which no link is followed when a file is written or removed.
 DATA = ("results", "references", "executed")
 
@@ -18,8 +27,8 @@ DATA = ("results", "references", "executed")
 def write_whole(path: Path, content: bytes | str) -> None:
     """Write ``content`` to ``path``: a reader, and a reader after a kill or a power cut, sees the old file or the new one.
 
-    What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is replaced, except where
-    :func:`refuse_links` refuses it.
+    The rights of an old file stay. What is no ordinary file (a device, a pipe) is written to and stays what it is; of a symbolic link the target is
+    replaced, except where :func:`refuse_links` refuses it.
     """
     data = content.encode() if isinstance(content, str) else content
     refuse_links(path)
@@ -36,6 +45,8 @@ def write_whole(path: Path, content: bytes | str) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+                if target.exists():
+                    os.fchmod(file.fileno(), target.stat().st_mode & 0o777)
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
@@ -92,23 +103,47 @@ def reading(path: Path, hint: str) -> Iterator[None]:
         raise UserError(f"{path} is damaged or unreadable ({why})", hint) from error
 
 
+def check_kernels() -> None:
+    """Remove compiled libraries (:mod:`iclbook.native`) that differ from the SHA-256 beside them, as damaged ones may draw other random numbers: they are compiled
+    anew where they are needed. Keep that of libraries that have none yet."""
+    named = os.environ.get("ICLBOOK_KERNELS")
+    with suppress(OSError, UserError):
+        for path in (Path(named) if named else find_root() / ".cache" / "kernels").glob("*.so"):
+            now, kept = hashlib.sha256(path.read_bytes()).hexdigest(), path.with_suffix(".sha256")
+            if not kept.exists():
+                write_whole(kept, now)
+            elif kept.read_bytes() != now.encode():
+                path.unlink()
+                kept.unlink()
+
+
+def open_npz(content: bytes) -> np.lib.npyio.NpzFile:
+    """The arrays of an .npz file, without pickles. One that unpacks to more than :data:`UNPACKED` bytes and a hundred times its own size is a ValueError."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > max(UNPACKED, 100 * len(content)):
+        raise ValueError(f"{len(content):,} bytes that unpack to {size:,}")
+    return np.load(io.BytesIO(content), allow_pickle=False)
+
+
 @contextmanager
 def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends."""
     with writing(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
-        file = open(lock, "a+", encoding="utf-8")  # noqa: SIM115 (closed below)
+        file = open(lock, "a+b", buffering=0)  # noqa: SIM115 (closed below)
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             file.seek(0)
-            holder = file.read().strip() or "another process"
+            holder = one_line(file.read(99).decode(errors="replace")) or "another process"
             raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
+        except OSError as problem:  # some file systems of clusters have no locks
+            print(f"{lock}: no lock ({problem.strerror}); start {what} once at a time", file=sys.stderr, flush=True)
         with writing(lock):
             file.truncate(0)
-            file.write(f"process {os.getpid()}\n")
-            file.flush()
+            file.write(f"process {os.getpid()}\n".encode())
         yield
 
 

@@ -12,6 +12,7 @@ import yaml
 
 from .claims.references import Reference, load_reference
 from .claims.yaml_lines import read_yaml
+from .draw import number as draw_number
 from .draw import outputs
 from .errors import UserError
 from .files import write_whole
@@ -85,6 +86,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
     its imports reach. ``style``: the look of figures. ``ledger``: its claims and other data of the paper. ``results``: the committed results of its paper, and
     of every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
+    ``draw``: the number of this process's draw, as it is.
     """
     root = root or find_root()
     ledgers, source = _ledgers_of(name, root), source_path(name, root)
@@ -101,6 +103,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
         "pins": digest([root / "requirements.txt", root / "constraints.txt"], root),
+        "draw": str(draw_number()),
     }
 
 
@@ -187,7 +190,7 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
         return "it was never run"
     try:
         text = path.read_text(encoding="utf-8")
-        inputs = dict(json.loads(text)["metadata"][METADATA_KEY]["inputs"].items())
+        inputs = {"draw": "0", **json.loads(text)["metadata"][METADATA_KEY]["inputs"]}
         checksum = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)[1]
         if hashlib.sha256(text.replace(checksum, NO_CHECKSUM, 1).encode()).hexdigest() != checksum:
             return "its executed copy is not as it was written"

@@ -26,7 +26,7 @@ from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
 from .drawing import style
 from .errors import UserError
-from .files import write_whole
+from .files import reading, write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
@@ -45,7 +45,8 @@ def freeze(root: Path) -> None:
 
 def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
     """Refuse to judge another draw by rules that were written after they were frozen."""
-    known = json.loads((root / RULES).read_text(encoding="utf-8")) if (root / RULES).is_file() else {}
+    with reading(root / RULES, "Restore it from git."):
+        known = dict(json.loads((root / RULES).read_text(encoding="utf-8"))) if (root / RULES).is_file() else {}
     changed = [claim.id for ledger in ledgers for claim in ledger.claims if known.get(claim.id) != claim.rules_digest]
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
@@ -122,6 +123,14 @@ class Replica:
                 moved = frozenset(part.full_name for part in parts)
                 pairs.append(Pair(self.ledger, claim, *(found[claim.id] for found in verdicts), moved))
         return pairs
+
+    def unfounded(self) -> list[str]:
+        """Claims whose stored verdict at the other draw is not what the values stored beside it give, or that lost the digest of their rules."""
+        records = {key: Record.make(key, value) for key, value in self.second.records.items()}
+        now, then, rules = judge(self.ledger, records, "paper", self.second), self.second.verdicts, self.second.rules
+        found = [c.id for c in self.ledger.claims if c.id in then and c.id not in rules]
+        same = [c.id for c in self.ledger.claims if c.id in then and rules.get(c.id) == c.rules_digest]
+        return found + [each for each in same if then[each] not in (now[each].word, *SILENT)]
 
     def is_drawn(self, key: str) -> bool:
         """Whether a value that both draws recorded moved by more than rounding, and so rests on something random."""
@@ -201,11 +210,15 @@ def markdown(profile: str, root: Path) -> str:
         "are the same at both draws.",
         "",
     ]
+    if wrong := sorted(claim for replica in found for claim in replica.unfounded()):
+        lines += [f"Stored verdicts that do not follow from the values stored beside them: {', '.join(wrong)}.", ""]
     if waiting:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
     late = sum((pair.late() for pair in pairs), Counter())
-    paths = root.glob(f"references/replication/{DRAW}/provenance/paper/*.json")
-    devices = Counter(one["device"] for path in paths for one in json.loads(path.read_text(encoding="utf-8")).values())
+    devices = Counter()
+    for path in root.glob(f"references/replication/{DRAW}/provenance/paper/*.json"):
+        with reading(path, "Restore it from git."):
+            devices.update(one["device"] for one in json.loads(path.read_text(encoding="utf-8")).values())
     lines += [
         f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU.",
         "",

@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from .draw import number as draw_number
 from .draw import outputs
 from .errors import UserError
-from .files import reading, refuse_links, remove_unfinished, write_whole
+from .files import open_npz, reading, refuse_links, remove_unfinished, write_whole
 from .project import check_profile, commit, find_root
 from .sources import changed
 
@@ -106,6 +107,7 @@ def provenance(config: Any, source: Mapping[str, str], seconds: float, device: s
         "torch": version("torch"),
         "numpy": np.__version__,
         "commit": commit(),
+        "draw": draw_number(),
         "source": source,
         **extra,
     }
@@ -216,10 +218,12 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
-        if not COMMIT.fullmatch(about.get("commit", "unknown")):
-            raise ValueError("its commit is not one")
-        if any("/" in group for group in about["files"]) or not all(map(CHECKSUM.fullmatch, filter(None, sums))):
-            raise ValueError("the name or the checksum of a file is not one")
+        named = all(map(CHECKSUM.fullmatch, filter(None, sums)))
+        named &= not any("/" in group or len(group) > 200 for group in about["files"])
+        if not (named and COMMIT.fullmatch(about.get("commit", "unknown"))):
+            raise ValueError("a commit, or the name or the checksum of a file, that is none")
+        if about.get("draw", 0) != draw_number():
+            raise ValueError(f"of draw {about.get('draw', 0)}, not of draw {draw_number()}")
         return about | {"config": about["config"]}
 
 
@@ -245,8 +249,7 @@ def load(
         what = f"{moved[0]} changed" + (f", and {len(moved) - 1} more" if moved[1:] else "")
         hint = f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh."
         raise UserError(f"results/{paper}/{profile}/{study}: made from other training code ({what})", hint)
-    base = folder(paper, profile, root) / study
-    arrays = _arrays(base, _described(about, config), f"{command} --fresh")
+    arrays = _arrays(folder(paper, profile, root) / study, _described(about, config), f"{command} --fresh")
     return Results(arrays, about if config is None else about | {"config": config})
 
 
@@ -305,7 +308,7 @@ def _arrays(base: Path, sums: Mapping[str, str], command: str) -> dict[str, np.n
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != checksum:
                 raise ValueError("its checksum differs")
-            with np.load(io.BytesIO(content), allow_pickle=False) as data:
+            with open_npz(content) as data:
                 loaded = {f"{group}/{name}": data[name] for name in data.files}
             if not all(isinstance(array, np.ndarray) for array in loaded.values()):
                 raise ValueError("it holds what is no array")

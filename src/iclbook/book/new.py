@@ -22,7 +22,8 @@ FILES = {
 def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
     """Write the skeleton of a paper and enter it in the contents, the bibliography and the introduction; returns the files that were written or changed.
 
-    The chapter's name is made from its title if it is empty. A key or name that cannot be one, and a file that is there already, are a UserError.
+    The chapter's name is made from its title if it is empty. A key or name that cannot be one, and a file that is there already with another text, are a
+    UserError.
     """
     chapter = chapter or re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")[:40].rstrip("_")
     for what, name in (("key", key), ("chapter's name", chapter)):
@@ -41,14 +42,15 @@ def new_paper(key: str, title: str, chapter: str, root: Path) -> list[Path]:
     written = {}
     for name, target in FILES.items():
         path = root / filled(target)
-        if path.exists():
-            raise UserError(f"{path.relative_to(root)} is there already", "Choose another key or --chapter.")
         written[path] = filled((Path(__file__).parent / "skeleton" / name).read_text(encoding="utf-8"))
+        if path.exists() and path.read_bytes() != written[path].encode():  # a stopped command may be repeated
+            raise UserError(f"{path.relative_to(root)} is there already", "Choose another key or --chapter.")
     toc, intro, bibliography = root / "_toc.yml", root / "book" / "intro.md", root / "book" / "references.bib"
     line = f"| [{title}](../notebooks/{chapter}.py) | {{cite:t}}`{key}` | What does it ask? |\n"
     entry = f"\n\n@misc{{{key},\n  title = {{{title}}}\n}}\n"
     written[toc] = _after_last(toc, "- file: notebooks/", f"      - file: notebooks/{chapter}\n")
-    written[bibliography] = bibliography.read_text(encoding="utf-8").rstrip("\n") + entry
+    known = bibliography.read_text(encoding="utf-8")
+    written[bibliography] = known if entry.strip() in known else known.rstrip("\n") + entry
     written[intro] = _after_last(intro, "](../notebooks/", line)
     for path, text in written.items():
         write_whole(path, text)

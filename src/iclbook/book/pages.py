@@ -46,7 +46,7 @@ def _state(root: Path, profile: str) -> str:
 
 
 def problems(html: Path) -> list[str]:
-    """Faults in raw HTML that Sphinx does not check: links to files or places that are not there, and anything loaded from outside."""
+    """Faults in raw HTML that Sphinx does not check: links to files or places that are not there, anything loaded from outside, and scripts in attributes."""
     html = html.resolve()
     paths = [path for path in sorted(html.rglob("*.html")) if path.relative_to(html).parts[0] != "_static"]
     pages = {path: _references(path, html) for path in paths}
@@ -62,19 +62,32 @@ def problems(html: Path) -> list[str]:
 References = tuple[list[tuple[str, str]], set[str]]
 
 
+#: An address in a style, and what the theme's buttons do.
+_IN_STYLES = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
+_OF_THE_THEME = ("toggleFullScreen()", "window.print()")
+
+
 def _references(path: Path, html: Path) -> References:
     found, page = [], BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     top = "../" * (len(path.relative_to(html).parts) - 1)
     for tag in page.find_all(True):
         if tag.name == "link" and "canonical" in tag.get("rel", ()):
             continue  # says where the page stands; nothing is loaded
+        if tag.name == "style":
+            found += [("style", "".join(address)) for address in _IN_STYLES.findall(tag.get_text())]
+        elif tag.name == "meta" and "url=" in (content := tag.get("content", "").lower()):
+            found.append(("meta", content.partition("url=")[2].strip("'\" ")))
         for name, value in tag.attrs.items():
-            if name in ("src", "href", "data", "poster", "action", "xlink:href") and value:
+            if name in ("src", "href", "data", "poster", "action", "formaction", "xlink:href", "background") and value:
                 found.append((tag.name, value.strip()))
+            elif name == "ping":
+                found += [("ping", address) for address in value.split()]
+            elif name == "srcdoc" or (name.startswith("on") and value not in _OF_THE_THEME):
+                found.append((tag.name, f"javascript:{value}"))
             elif name == "srcset":
                 found += [(tag.name, " ".join(part.split()[:1])) for part in value.split(",")]
             elif name == "style":
-                found += [("style", address) for address in re.findall(r"""url\(\s*["']?([^"')]+)""", value)]
+                found += [("style", address) for address in map("".join, _IN_STYLES.findall(value))]
             elif name == "data-model":
                 found.append(("script", f"{top}_static/models/{value}.js"))
     return found, {tag["id"] for tag in page.find_all(id=True)}
@@ -87,7 +100,10 @@ def _problem(tag: str, address: str, page: Path, html: Path, pages: Mapping[Path
     except ValueError:
         return "has no valid address"
     if parts.scheme or parts.netloc:
-        harmless = tag == "a" or parts.scheme in ("data", "mailto", "javascript", "about")
+        holds_pages = tag in ("object", "embed", "iframe", "script")
+        if parts.scheme in ("javascript", "vbscript") or (parts.scheme == "data" and holds_pages):
+            return "runs a script that is not the book's"
+        harmless = tag == "a" or parts.scheme in ("data", "mailto", "about")
         return "" if harmless else "loads from outside"
     target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
     if not target.is_relative_to(html):

@@ -1,6 +1,7 @@
 """The status page: when and where each chapter ran, whether it says what its reference says, and how old the stored results are."""
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -50,10 +51,11 @@ def _run(name: str, profile: str, root: Path) -> list[str]:
 
 
 def _stderr(path: Path) -> str:
-    """The first line that an executed chapter wrote to stderr; empty, if none."""
+    """The first line that an executed chapter wrote to stderr, without folders, which are nobody's business; empty, if none."""
     outputs = cell_outputs(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else ()
     first = next(("".join(output["text"]) for output in outputs if output.get("name") == "stderr"), "")
-    return one_line(first.strip().partition("\n")[0])[:200]
+    line = first.strip().partition("\n")[0]
+    return one_line(re.sub(r"[^\s\"'(]*[/\\](?=\S)", "", line))[:200]
 
 
 def _checked(name: str, profile: str, root: Path) -> str:

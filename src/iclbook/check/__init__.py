@@ -25,7 +25,7 @@ from ..claims.references import (
     spread_of,
     write_reference,
 )
-from ..errors import UserError, say
+from ..errors import UserError, one_line, say
 from ..files import write_whole
 from ..inputs import chosen, executed_path
 from ..machines import environment, this_machine, versions
@@ -287,7 +287,9 @@ def table(results: Sequence[ChapterCheck]) -> str:
     """Table of differences for a terminal, with a closing line for each chapter."""
     lines = []
     for result in results:
-        shown = [(d.kind, d.name, _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences]
+        shown = [
+            (d.kind, one_line(d.name), _short(d.reference), _short(d.measured), d.tolerance) for d in result.differences
+        ]
         if shown:
             rows = [("what", "name", "reference", "measured", "tolerance"), *shown]
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -305,7 +307,7 @@ def table(results: Sequence[ChapterCheck]) -> str:
 
 
 def _short(value: Value | None) -> str:
-    text = number(value, 10) if isinstance(value, float) else "-" if value is None else str(value)
+    text = number(value, 10) if isinstance(value, float) else "-" if value is None else one_line(value)
     return text if len(text) <= 40 else text[:39] + "\u2026"
 
 

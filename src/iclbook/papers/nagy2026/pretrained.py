@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...claims import load_ledger
 from ...drawing.figure_data import Table
 from ...errors import UserError
+from ...files import open_npz
 from . import pretrained_values as values_of
 from .pretrained_values import Found, Probed
 
@@ -75,7 +74,7 @@ def read(folder: Path) -> dict[tuple[str, str, str], Probed]:
     found: dict[tuple[str, str, str], Probed] = {}
     for path in sorted(folder.glob("*.npz")):
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open_npz(path.read_bytes()) as stored:
                 about = json.loads(str(stored["about"]))
                 key = (about["model"]["name"], about["model"]["revision"] or "", about["probe"])
                 arrays = {name: stored[name] for name in stored.files if name != "about"}
