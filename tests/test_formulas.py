@@ -77,7 +77,7 @@ def test_no_formula_of_a_ledger_stands_outside_dollars():
 
 def test_every_formula_of_a_ledger_is_tex_of_known_commands():
     """MathJax would show an unknown command in red; the browser's test looks for that on the pages. A command without its backslash would be letters."""
-    commands = "sqrt lvert rvert Vert hat bar tilde mathrm times cdot le ge to pm ldots mid sim sum in exp log sinh cosh tan tanh min max"
+    commands = "sqrt lvert rvert Vert hat bar tilde mathrm mathbb partial times cdot le ge approx to pm ldots mid sim sum in exp log sinh cosh tan tanh min max"
     known = {*GREEK.split("|"), *commands.split()}
     for name, text in texts():
         for is_formula, words in pieces(text):
