@@ -58,7 +58,7 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
     sd = Estimate(float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q))
     widths = [quadrant_bounds(max(draws // 10, 2), width) for width in WIDTHS]
     theirs = [PublishedAnchors(inputs=inputs, squared=squared) for inputs, squared in READINGS]
-    uniform_squared, uniform, *normal = (oracle(task, 4 * contexts)[0].value for task in theirs)
+    uniform_squared, uniform, *normal = (oracle(task, 4 * contexts)[0] for task in theirs)
     return {
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],
@@ -68,7 +68,7 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
         "fig8/bound_wide": Estimate.mean(widths[-1]),
         "q-published/oracle_squared": uniform_squared,
         "q-published/oracle_printed": uniform,
-        "q-published/oracle_normal": normal,
+        "q-published/oracle_normal": [best.value for best in normal],
     }, samples
 
 
