@@ -331,11 +331,11 @@ record.verdicts("fig4", "n10", "q-published")
 # %% [markdown]
 # | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, other test contexts | $N = 125$, the authors' test contexts |
 # |---|---|---|---|
-# | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/others_accuracy` | {glue:text}`fig4/wide_accuracy` |
-# | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/others_nll` | {glue:text}`fig4/wide_nll` |
-# | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/others_seeds` | {glue:text}`fig4/wide_seeds` |
-# | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/others_gain` | {glue:text}`fig4/wide_gain` |
-# | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/others_steps` | {glue:text}`fig4/wide_steps` |
+# | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/others_accuracy` | {glue:text}`fig4/authors_accuracy` |
+# | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/others_nll` | {glue:text}`fig4/authors_nll` |
+# | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/others_seeds` | {glue:text}`fig4/authors_seeds` |
+# | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/others_gain` | {glue:text}`fig4/authors_gain` |
+# | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/others_steps` | {glue:text}`fig4/authors_steps` |
 #
 # The figure is judged where the crosses lie, at $N = 125$, on the authors' $W_e$ and training contexts. Two sets test these models: the authors' 2,048 contexts, and 1,024 others from the same law.
 # The others are harder for one block. Six blocks gain {glue:text}`fig4/late_gain` nats over three there, and {glue:text}`fig4/printed_late` in the printed values. Of {glue:text}`fig4/runs` runs

@@ -103,7 +103,7 @@ def test_every_part_has_a_margin(paper, profile):
     assert lacking == []
 
 
-@pytest.mark.parametrize("paper", sorted({paper for paper, _ in BOOK}))
+@pytest.mark.parametrize("paper", sorted(LEDGERS))
 def test_every_number_has_an_error_or_says_that_it_has_none(paper):
     """Without either, a value of a few runs would get the margin of a closed form."""
     ledger, reference = committed(paper, "paper")

@@ -161,7 +161,7 @@ def of_printed_values() -> dict[str, Any]:
 
 
 #: Figure 4's studies: N = 10; N = 125 on the authors' W_e, tested on 1,024 other contexts; the same, tested on the authors' 2,048.
-BY_DEPTH = {"narrow": "deep_gd", "others": "published_depths", "wide": "published_blocks"}
+BY_DEPTH = {"narrow": "deep_gd", "others": "published_depths", "authors": "published_blocks"}
 
 
 def by_depth(get: Get) -> ByDepth:
@@ -191,8 +191,8 @@ def figure_4(found: ByDepth) -> dict[str, Any]:
     others = found["others"]
     last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in others.values()]
     late = estimate(stopped(others[3], "nll_test") - stopped(others[max(others)], "nll_test"))
-    first = values["fig4/wide_steps"]
-    values["fig4/wide_first_steps"] = Estimate(first.value[:2], first.error[:2])
+    first = values["fig4/authors_steps"]
+    values["fig4/authors_first_steps"] = Estimate(first.value[:2], first.error[:2])
     return values | {"fig4/late_gain": late, "fig4/at_end": int(np.sum(last)), "fig4/runs": int(np.size(last))}
 
 
@@ -329,10 +329,10 @@ def plot_depths(found: ByDepth) -> Figure:
     readings = (
         ("narrow", "N = 10", style.PALETTE[0], "o"),
         ("others", "N = 125, other test contexts", style.PALETTE[6], "^"),
-        ("wide", "N = 125, the authors'", style.PALETTE[2], "s"),
+        ("authors", "N = 125, the authors'", style.PALETTE[2], "s"),
     )
     for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
-        for (k, arrays), colour in zip(found["wide"].items(), colours, strict=False):
+        for (k, arrays), colour in zip(found["authors"].items(), colours, strict=False):
             along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=f"{k}")
             end = (arrays["steps"][-1] * 1.12, says[f"authors/{what}"][k - 1])
             along.plot(*end, "_", ms=9, mew=2, color=colour, clip_on=False)
