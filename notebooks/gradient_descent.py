@@ -19,7 +19,7 @@
 # thirty small statements about it. Then it asks: do *trained* models descend like this, small ones and published language models?
 #
 # **What came out.** A layer of linear attention can make an exact gradient step. On whitened covariates training finds one; with unequal variances it leaves the weak ones unlearned
-# ([section 9.2](#what-training-finds-section-9-2)). The theorems are small and hold, and some sentences around them say more than was proved. The paper's own trainings (section 9) do not name the
+# ([section 9.2](#what-training-finds-section-92)). The theorems are small and hold, and some sentences around them say more than was proved. The paper's own trainings (section 9) do not name the
 # optimiser, the rate, the kind of attention or the length. Whether depth hurts depends on these.
 # (All letters: [Notation and glossary](../book/notation.md).)
 

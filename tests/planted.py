@@ -107,7 +107,5 @@ CHANGES_NOTHING = {
     ("crossing/waits.py in loss_path", "0"): "zeros of the shape of another state",
     ("crossing/descent_ladder.py in lines", "digits[:, ::2] - 4.5"): "all x mirrored, as are the weights",
     ("recall2025/subsequent_jumps.py in later_jump", "4"): "a limit of time that no flow reaches",
-    ("wang2025/theorem_2.py in defect", "-1"): "the matrix is square",
     ("nagy2026/section_5.py in records", "answers <= off.y.max()"): _OFF_THE_BOUND,
-    ("nagy2026/section_5.py in records", "linear < off.y.min()"): _OFF_THE_BOUND,
 }

@@ -200,7 +200,7 @@ def test_results_of_other_code_say_which_definition_changed(monkeypatch):
     other = edited("training/groups.py", "eps: float = 1e-8", "eps: float = 1e-7").digests(roots_of("he2025/isotropic"))
     with pytest.raises(UserError, match=r"made from other training code \(training.groups.Adam changed\)") as caught:
         store.load("he2025", "paper", "isotropic", study.describe(), other)
-    assert "--verify" in caught.value.mend
+    assert "--verify" in caught.value.hint
     assert short(other) != short(study.source())
 
 

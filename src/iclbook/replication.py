@@ -92,9 +92,8 @@ class Pair:
         if self.differs:
             return f"<em>{self.second.word}</em>"
         names = [formulas.html(before.full_name) for before, _ in self.turned()]
-        names += [f"decided by the reading {formulas.html(self.second.reading)}"] * (
-            self.first.reading != self.second.reading and self.second.reading is not None
-        )
+        if self.second.reading not in (self.first.reading, None):
+            names.append(f"decided by the reading {formulas.html(self.second.reading)}")
         return f"the same verdict; what differs: {', '.join(names)}" if names else "the same verdict"
 
     def late(self) -> Counter[bool]:
