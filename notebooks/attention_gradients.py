@@ -129,8 +129,8 @@ style.show()
 # $k$ move, $s$ moves by something other than equation 34. And training moves none of these but the matrices: a step on $W_V$ changes the values by $-\eta\, (X X^\top)\, \partial L / \partial v$,
 # mixed by the inner products of the inputs. Only orthonormal inputs undo the mixing.
 #
-# Equations 39 to 43 follow one value's step to the contexts and losses of its users. Equation 43 neglects all users but one. Under its stated condition, that this one's weight is much larger than any
-# other, it is mostly right: at ten times as much weight, {glue:text}`dominant/ten` of the pairs are off by at most a fifth, at a hundred times {glue:text}`dominant/hundred`. But the condition is not enough: many small users
+# Equations 39 to 43 follow one value's step to the contexts and losses of its users. Equation 43 neglects all users but one. Where this one's weight is ten times any other, {glue:text}`dominant/ten` of
+# the pairs are off by at most a fifth; where it is a hundred times as large, {glue:text}`dominant/hundred`. Many small users
 # add up, and a user with a small error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
@@ -202,7 +202,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
 # attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. At
-# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Here and below, the first number is for $b$ frozen, the second for $b$ trained.)
+# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Pairs: $b$ frozen, $b$ trained.)
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
 # scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -424,7 +424,7 @@ record.verdicts("kl", "clusters")
 # | after | {glue:text}`clusters/end` |
 # | with shuffled symbols | {glue:text}`clusters/shuffled` |
 #
-# What, then, has attention learned? A linear classifier that sees the present symbol alone, without attention, has a lower held-out loss than the schedule's head, by {glue:text}`map/behind` nats
+# A linear classifier that sees the present symbol alone, without attention, has a lower held-out loss than the schedule's head, by {glue:text}`map/behind` nats
 # (standard error {glue:text}`map/behind_se`).
 
 # %% mystnb={"image": {"alt": "Heat maps of attention by the symbol asked and the symbol read, for two seeds: before training, after the schedule and after SGD. The patterns of one seed are alike and grow stronger; there is no diagonal."}} tags=["hide-input"]
@@ -436,14 +436,14 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 # *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
 # uniform attention, on a logarithmic scale: orange more, blue less. A row of panels is a seed.*
 #
-# | Attention, each seed | |
+# | Attention | each seed |
 # |---|---|
 # | on the query's own symbol, over chance, before training | {glue:text}`map/own_before` |
 # | the same after the schedule | {glue:text}`map/own_after` |
 # | correlation of the two maps | {glue:text}`map/alike` |
 # | spread of the map, after over before | {glue:text}`map/grown` |
 #
-# An E-step would give each query the positions that explain it best, whatever the start. Here the initial weights choose the map, and another start leads to another map.
+# An E-step would not depend on the start. Here the initial weights choose the map.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Are value gradients small?
@@ -513,7 +513,7 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 #
 # By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1).
 # The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step. Gradient for gradient it reaches SGD's loss
-# {glue:text}`manual/speedup` times as fast: faster, but not "much faster".
+# {glue:text}`manual/speedup` times as fast.
 #
 # Is the gap of 0.17 due to the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log transition matrix), come
 # within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss of any arm is {glue:text}`gap/trained`
@@ -559,8 +559,7 @@ record.verdicts("frame-precision", "freezing", "unfurling")
 # (attention, values, calibration). The last layer of a small transformer that learns [bijections](#a-small-wind-tunnel), where the paper saw values unfurl once attention rests, has
 # {glue:text}`unfurling/way_left` (error of the entropy in the last place). So neither has a frame that stands still while precision improves.
 #
-# Nor does the paper's mechanism act here. It says that attention freezes because score gradients equalise compatibility, $b_{ij} \approx \mathbb{E}_{\alpha_i}[b]$, so that $\partial L / \partial
-# s_{ij}$ vanishes. On fresh sequences the spread of $b_{ij}$ falls to half of $b_{ij}$ itself, under the schedule it hardly falls. The gradient of the scores ends near its largest in both:
+# Nor does the paper's mechanism act here: $b_{ij}$ does not come near its mean, and the gradient of the scores ends near its largest.
 #
 # | At the end of training | spread of $b_{ij}$ about its mean, over the size of $b_{ij}$ | norm of $\partial L / \partial s$, over its largest |
 # |---|---|---|

@@ -493,7 +493,7 @@ record.all(values)
 # coordinates removes it. Another choice makes the learned embeddings fit the true ones by least squares; a share of {glue:text}`fig10/fit_left` of these is missed. $ED$ is then
 # {glue:text}`fig10/fitted_ED` off a multiple of $I$.
 #
-# | mean over draws, 0 for gradient descent | as trained | $S = I$ | $W_V$, $W_Q$ of another draw, each |
+# | mean over draws, 0 for gradient descent | as trained | with $S = I$ | $W_V$, $W_Q$ of another draw, each |
 # |---|---|---|---|
 # | $Q$ from a multiple of the identity | {glue:text}`fig10/code_Q` | | {glue:text}`fig10/code_Q_crossed` |
 # | $A$ from $B$ | {glue:text}`fig10/code_AB` | | {glue:text}`fig10/code_AB_crossed` |

@@ -18,8 +18,8 @@
 # A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt. The paper starts from that identity and proves
 # thirty small statements about it. Then it asks: do *trained* models descend like this, small ones and published language models?
 #
-# **What came out.** A layer of linear attention can make an exact gradient step. On whitened covariates training finds one; with unequal variances it leaves the weak ones unlearned
-# ([section 9.2](#what-training-finds-section-92)). The theorems are small and hold, and some sentences around them say more than was proved. The paper's own trainings (section 9) do not name the
+# **What came out.** A layer of linear attention can make an exact gradient step. On whitened covariates training finds one; with unequal variances it leaves [the weak ones](#what-training-finds-section-92)
+# unlearned. The theorems hold, and some sentences around them say more than was proved. The paper's own trainings (section 9) do not name the
 # optimiser, the rate, the kind of attention or the length. Whether depth hurts depends on these.
 # (All letters: [Notation and glossary](../book/notation.md).)
 
@@ -221,7 +221,7 @@ section_9_1.table(by_mask)
 # *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it (paper: section 9.1). Mean change with two standard errors, of
 # {glue:text}`9.1/seeds` seeds or more and of {glue:text}`9.1/prompts` prompts; last row: the paper, from one seed.* So the kind of attention decides the sign. Verdicts rest on Adam at 0.001, with
 # {glue:text}`9.1/seeds_judged` seeds of softmax attention. Redundant masks, not spectral ones, cost most there: {glue:text}`9.1/softmax/redundant_change` %,
-# where the paper prints 1.7 %. Over the standard deviation that the seed alone gives such a change, the three printed changes are {glue:text}`q-unstated/one_seed` (median over settings), so one seed cannot show them. (Errors of the sections below are over seeds. They leave out the prompts that all runs share: 8,192 of them would add
+# where the paper prints 1.7 %. The three printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what one seed does (median over settings). (Errors of the sections below are over seeds. They leave out the prompts that all runs share: 8,192 of them would add
 # {glue:text}`9.1/of_8192` % here.)
 
 # %% [markdown]
@@ -241,8 +241,8 @@ section_9_2.table(trajectories)
 # *Error and $\rho_2$ fall early and then hardly move, in print as well (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
 # {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings; with the norm of the covariate's keys in {glue:text}`9.2/key/rising`. The next figure says why.
 #
-# We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. We chose this reading because it turns the printed errors into the printed $\rho_2$. Its
-# agreement is therefore no evidence. The paper says that $\rho_2$ goes on falling; from 10,000 to 18,000 steps its own table changes by {glue:text}`arithmetic/9.2/since-10k`. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
+# We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. We chose this reading because it turns the printed errors into the printed $\rho_2$, so its
+# agreement is no evidence. The paper says that $\rho_2$ goes on falling; from 10,000 to 18,000 steps its own table changes by {glue:text}`arithmetic/9.2/since-10k`. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
 # {glue:text}`9.2/mse_18k` (printed: 5.8). Taken from no example to 16, $\rho_2$ would be {glue:text}`9.2/ends/rho2_18k`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
@@ -392,8 +392,8 @@ section_9_6.table(diverse)
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
 # plateau there. So the first rate is judged. A typical seed's error improves by {glue:text}`9.6/matched/gain` % with the regulariser, and changes by {glue:text}`9.6/matched/oracle_change` % under the
-# oracle's masks; the paper prints a rise of 3.2 % and calls the oracle the worst of the three. "No benefit" means, as above, less than half of the effect that the paper reports beside it. At the other rate
-# the regulariser lets {glue:text}`9.6/other/helped` of the seeds come farther than their baseline.
+# oracle's masks; the paper prints a rise of 3.2 %. "No benefit" means, as above, less than half of the effect that the paper reports beside it. At the other rate
+# the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
 #
 # Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
 # seeds, so the rows differ in something that is not stated.
@@ -473,7 +473,7 @@ ladder_figures.table(get)
 record.verdicts("q-ladder-rates", "q-ladder-curvature")
 
 # %% [markdown]
-# The local slope and the decay by layer "agree" in print, where both are near one. Here they part where rates are far from one. Descent with one rate shrinks a residual faster where the context's curvature
+# Descent with one rate shrinks a residual faster where the context's curvature
 # $\sum_i x_i^2$ is larger. The paper's probe had too narrow a range to see this. Here the correlation over prompts is {glue:text}`ladder/alignment/curvature`, where descent has minus one.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error reduction and induction accuracy over training, every model of the ladder; copies without regression dashed."}}
@@ -486,9 +486,8 @@ style.show(ladder_figures.development(get))
 record.verdicts("q-ladder-emergence", "q-ladder-truncation")
 
 # %% [markdown]
-# The paper reads a fall of the reduction before its rise, a valley, as a phase of learning to descend. Whether our models show one depends on the draw of corpus and prompts (page [Replication](../book/replication.md)).
-# In no draw is the valley deeper than the least reduction of copies that never saw a regression (difference here: {glue:text}`ladder/emergence/valley_shared` digits). It belongs to the prior over digits, not to
-# descent. Cutting directions out of the embedding costs answers, but
+# The paper reads a fall of the reduction before its rise, a valley, as a phase of learning to descend. Whether our models show one depends on the draw; copies that never saw a regression show it
+# as well (difference: {glue:text}`ladder/emergence/valley_shared` digits). It belongs to the prior over digits. Cutting directions out of the embedding costs answers, but
 # the last directions cost less than random ones.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -536,8 +535,8 @@ record.verdicts("B6", "B7", "M3", "D2")
 # %% [markdown]
 # ## What to take away
 #
-# A layer of linear attention can make a step of gradient descent, exactly. Softmax attention on plain tokens is another thing, a kernel smoother. A penalty on heads that read alike does not lower a typical seed's error by as much as the paper calls an
-# effect in rounds 1 and 2, as the paper found; in round 3 it depends on the rate. Whether depth hurts depends on the optimiser, the rate and the length of training: on the settings that learn, in
+# A layer of linear attention can make a step of gradient descent, exactly. Softmax attention on plain tokens is another thing, a kernel smoother. A penalty on heads that read alike brings a typical seed
+# little in rounds 1 and 2, as the paper found; in round 3 it depends on the rate. Whether depth hurts depends on the optimiser, the rate and the length of training: on the settings that learn, in
 # {glue:text}`q-depth/final_hurt` of {glue:text}`q-depth/learning` at the end and in {glue:text}`q-depth/early_hurt` after a quarter of training.
 # In language models that have seen regression the estimate comes nearer to the answer layer by layer, which the paper reads as descent. In copies that have not, it hardly does. But noise agrees in
 # sign more often than not as well, and whether the models descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every unstated

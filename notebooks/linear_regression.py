@@ -308,7 +308,7 @@ record.verdicts("fig2.8", "kf4")
 # Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. But they come to rest at different
 # places ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here):
 #
-# | Two heads, each seed with a pair | $\gamma$ | $\sum_{+}\mu$ |
+# | Two heads, each seed with a pair | scale $\gamma$ | sum of positive $\mu$ |
 # |---|---|---|
 # | scores as printed | {glue:text}`scale/text/gammas` | {glue:text}`scale/text/mus` |
 # | scores as coded | {glue:text}`scale/code/gammas` | {glue:text}`scale/code/mus` |
@@ -381,8 +381,8 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
 # so flat a loss. So 0.13 is one recipe's noise level.
 #
-# The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. How a start
-# ends does not depend on rate and batch; the others keep heads of one sign, as in the runs from many starts above, and have no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
+# The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. The
+# others keep heads of one sign, as in the runs from many starts above, and have no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
 # hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`census/runs` runs of each: momentum, AdamW, ten covariates, more noise.
 
 # %% [markdown]

@@ -77,13 +77,7 @@ def markdown(found: Board, minutes: int, entry: Entry | None) -> str:
         if name in fields:
             items.append(f"[{text}]({fields[name]})")
     for questions, what in ((False, "Claims"), (True, "Our questions")):
-        # word in sight -> the first verdict that it stands for, whose colours it has, and how many
-        totals: dict[str, list] = {}
-        for word, number in render.counts(found.rows, questions).items():
-            if number:
-                totals.setdefault(render.LOOKS[word][2], [word, 0])[1] += number
-        marks = " ".join(f"{render.mark(word)}&nbsp;{total}" for word, total in totals.values())
-        if marks:
+        if marks := render.marks(found.rows, questions):
             items.append(f"{what}: {marks}")
     return "{.iclbook-summary}\n" + " · ".join(items)
 

@@ -46,9 +46,7 @@ def markdown(profile: str, root: Path) -> str:
 
 
 def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
-    numbers = render.counts(rows, questions)
-    per_word = " ".join(f"{render.badge(word)}&nbsp;{number}" for word, number in numbers.items() if number)
-    return f"{sum(numbers.values())} {what}: {per_word}"
+    return f"{sum(render.counts(rows, questions).values())} {what}: {render.marks(rows, questions)}"
 
 
 def _picture(found: list[Board]) -> str:

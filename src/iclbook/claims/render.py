@@ -119,6 +119,17 @@ def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
     return {word: totals[word] for word in (v.ANSWER_WORDS if questions else v.WORDS)}
 
 
+def marks(rows: Iterable[Row], questions: bool) -> str:
+    """The words in sight, each with how many claims, or questions, have it."""
+    totals: dict[
+        str, list
+    ] = {}  # word in sight -> the first verdict that it stands for, whose colours it has, and the number
+    for word, count in counts(rows, questions).items():
+        if count:
+            totals.setdefault(LOOKS[word][2], [word, 0])[1] += count
+    return " ".join(f"{mark(word)}&nbsp;{total}" for word, total in totals.values())
+
+
 def counts_line(rows: Iterable[Row]) -> str:
     """``47 claims: 30 reproduced, 3 partly, ...; 12 questions: 8 yes, ...``; what does not occur is left out."""
     rows, phrases = list(rows), []
