@@ -201,7 +201,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
-# attention starts near uniform and long stays there, because the score gradient is of third order in the weights; a rate that sharpens it within a hundred steps often makes the loss jump. At
+# attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump. At
 # section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Pairs: $b$ frozen, $b$ trained.)
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
@@ -212,10 +212,10 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ frozen | {glue:text}`scale/shares_frozen` |
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
-# The shares that decide are counted on other seeds than those that chose: attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
+# On other seeds than those that chose the setting, attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
 # them, and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
-# {glue:text}`fig2-3/frozen_mass` and {glue:text}`fig2-3/trained_mass` of its attention (uniform: 40 %). Attention ends on at most half of the positions in {glue:text}`fig2-3/frozen` and
-# {glue:text}`fig2-3/trained` of the runs. Of these, the run drawn is the smooth one nearest to the medians.
+# {glue:text}`fig2-3/frozen_mass` and {glue:text}`fig2-3/trained_mass` of its attention. Attention ends on at most half of the positions in {glue:text}`fig2-3/frozen` and
+# {glue:text}`fig2-3/trained` of the runs. The smooth run nearest to the medians is drawn.
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -308,7 +308,7 @@ record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdicts("q-entropy-rate", "bayes-floor")
 
 # %% [markdown]
-# Only that of the published program. It weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance again, so it stays with
+# That of the published program weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance again, so it stays with
 # probability {glue:text}`rate/code_stay`. Its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text says bits
 # ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
 #
@@ -366,8 +366,8 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. An interval "tells the arms apart" if it cannot hold the other arm's printed number. The six printed standard deviations, over ours on the published chain, should lie between
-# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`; SGD's runs are printed as far more alike than ours are (the verdict has all six). The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
+# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
+# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
 # = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our
@@ -582,13 +582,13 @@ record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
 # Under a causal mask early keys
-# are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. A value is "dead" only relative to that curve. And
-# $A^{adv}$, with the sign that is said to tell where attention strengthens, has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores over {glue:text}`diag/seeds` seeds
-# ({glue:text}`diag/weighted` if it is weighted by $\alpha$). The sign is the opposite one ([Errata](#errata)), and the size says little, for a step moves $W_Q$ and $W_K$, which all share.
+# are seen by more queries, so column usage mostly tells position: uniform attention alone explains {glue:text}`diag/position` of its variance. And
+# $A^{adv}$ has a rank correlation of {glue:text}`diag/predicts` with the next change of the scores over {glue:text}`diag/seeds` seeds
+# ({glue:text}`diag/weighted` if it is weighted by $\alpha$). The sign is the opposite one ([Errata](#errata)).
 #
 # Column sums do tell which values matter: with the loss's change when a value is left out they have a rank correlation of {glue:text}`diag/usage`.
 #
-# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds and a uniform rate of 0.3. By construction, LayerNorm leaves next to nothing of
+# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds. By construction, LayerNorm leaves next to nothing of
 # the spread of norms ({glue:text}`reg/norm_spread` of it).
 
 # %% [markdown]
@@ -623,7 +623,7 @@ record.verdicts("routing-def")
 # The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read $h_{t-1}$, so its $w_{ij}$ moves with what stands *before* $j$ (derivatives up to
 # {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative
 # {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative
-# {glue:text}`routing/ssm_one/interaction`). By the text's own criterion the counterexample routes by content more than the instance does.
+# {glue:text}`routing/ssm_one/interaction`).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The conjectures

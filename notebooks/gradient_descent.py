@@ -156,11 +156,10 @@ record.verdict("nagy2026/fig1")
 # %% [markdown]
 # Runs and closed forms agree to
 # rounding. But panel (b) does not show what its caption says, that the largest eigenvalue converges fastest. At $\eta^*$ its error shrinks by the *same* factor as the smallest's: that is
-# Theorem D2 of the same paper. Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). The fastest channel is the one nearest to the middle of the
-# spectrum. With $\eta = 1/\lambda_5$ the caption would be right (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
+# Theorem D2 of the same paper. Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). With $\eta = 1/\lambda_5$ the caption would be right (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
 #
-# The first sliders move the width of the spectrum, and the step in units of $\eta^*$. Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
-# The last slider stacks equal layers: two or three solve a well-conditioned prompt and hardly change an ill-conditioned one.
+# The first sliders move the width of the spectrum, and the step in units of $\eta^*$; the last one stacks equal layers. Beyond $\eta^*$ large eigenvalues become the bottleneck; at
+# $2/\lambda_{\max}$ they diverge.
 
 # %% tags=["hide-input"]
 figure_1.show_spectrum(few=not paper)
@@ -170,12 +169,12 @@ figure_1.show_layers(few=not paper)
 # ## Softmax as a preconditioner (section 5)
 #
 # With softmax the weights $p_i$ are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The paper then writes the softmax *update* as
-# $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights. Can a softmax head compute that?
+# $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights.
 #
-# It can, exactly, if its tokens carry the products $x^2$ and $xy$. Then all that section 5 says follows. Weight on examples of high curvature $x^2$ speeds descent up while
+# A softmax head can compute that exactly, if its tokens carry the products $x^2$ and $xy$. Weight on examples of high curvature $x^2$ speeds descent up while
 # $\eta a_p \le 1$, and slows it down beyond. It also moves the optimum, unless all examples lie on one line through the origin. Plain tokens $(x, y)$ carry no products. On those, softmax
 # attention is a *kernel smoother*: it answers $\sum_i p_i y_i$, where a preconditioned step from $w = 0$ would answer $\eta x_q \sum_i p_i x_i y_i$. Even with the best $\eta$ for each data set,
-# the step leaves {glue:text}`softmax-precond/plain_residual` of the squared answer unexplained (median over 200 sets of 20 noisy examples and three temperatures).
+# the step leaves {glue:text}`softmax-precond/plain_residual` of the squared answer unexplained (median over 200 data sets).
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: distance to the optimum along layers, uniform and concentrated attention, on a line and off it. Right: answers of softmax and linear attention on plain tokens."}}
 style.show(section_5.figure())
@@ -340,8 +339,7 @@ record.verdicts(
 
 # %% [markdown]
 # The paper calls
-# orthogonality "indistinguishable" from plain depth. That has to be shown: the effect must be smaller than half of the printed effect of the layer scale. A small $t$ would not do, since few seeds
-# suffice for that. At $d = 4$ the paper's deep model is worst beside its baseline. Ours changes the baseline's error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
+# orthogonality "indistinguishable" from plain depth. That has to be shown: the effect must be smaller than half of the printed effect of the layer scale. At $d = 4$ the paper's deep model is worst beside its baseline. Ours changes the baseline's error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
 # {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps; where negative, depth *helps*.
 #
 # The next figure repeats the comparison over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which {glue:text}`q-depth/learning` have a baseline that learns in these 2,000 steps.
@@ -392,7 +390,7 @@ section_9_6.table(diverse)
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
 # plateau there. So the first rate is judged. A typical seed's error improves by {glue:text}`9.6/matched/gain` % with the regulariser, and changes by {glue:text}`9.6/matched/oracle_change` % under the
-# oracle's masks; the paper prints a rise of 3.2 %. "No benefit" means, as above, less than half of the effect that the paper reports beside it. At the other rate
+# oracle's masks; the paper prints a rise of 3.2 %. At the other rate
 # the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
 #
 # Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
@@ -401,8 +399,7 @@ section_9_6.table(diverse)
 # %% [markdown]
 # ## Language models, and a ladder of our own (sections 8, 9.3 and 9.4)
 #
-# Half of the paper is about published models, whose weights are not part of this book. If they lie in a local folder, these commands measure them, one call a checkpoint (Pythia's seven sizes up to
-# 1.4B at twelve checkpoints are some 75 GB):
+# Half of the paper is about published models, whose weights are not part of this book. If they lie in a local folder, these commands measure them, one call a checkpoint:
 #
 #     hf download EleutherAI/pythia-160m --revision step4000 --local-dir pythia-160m/step4000
 #     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out probes/160m-4000-alignment.npz

@@ -305,8 +305,7 @@ record.verdicts("fig2.8", "kf4")
 # Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads that
 # become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
 #
-# Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. But they come to rest at different
-# places ($\omega$ is always the factor in front of $x_\ell^\top x_q$ here):
+# Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. They come to rest at different places:
 #
 # | Two heads, each seed with a pair | scale $\gamma$ | sum of positive $\mu$ |
 # |---|---|---|
@@ -315,8 +314,7 @@ record.verdicts("fig2.8", "kf4")
 # | the paper | 0.13 | 3.5 |
 #
 # The two printed numbers are one: on the
-# solution manifold (below) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as coded settle a few per cent further along the same curve, those as printed
-# more than a tenth.
+# solution manifold (below) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
 style.show(
