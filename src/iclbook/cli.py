@@ -30,7 +30,10 @@ from .options import (
     option,
     positive,
 )
-from .project import PROFILES, find_root
+from .project import PROFILES, find_root, mixed_checkouts
+
+#: Commands that write nothing into the book.
+READING = ("claims", "where", "probe")
 
 
 @command(
@@ -299,6 +302,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from .training.ensemble import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
+        if mixed := mixed_checkouts():
+            if options.command not in READING:
+                raise mixed
+            print(f"warning: {one_line(mixed)}", file=sys.stderr)
         check_kernels()  # of earlier processes
         code = options.function(options)
         check_kernels()

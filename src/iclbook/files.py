@@ -104,11 +104,17 @@ def reading(path: Path, hint: str) -> Iterator[None]:
 
 
 def check_kernels() -> None:
-    """Remove compiled libraries (:mod:`iclbook.native`) that differ from the SHA-256 beside them, as damaged ones may draw other random numbers: they are compiled
-    anew where they are needed. Keep that of libraries that have none yet."""
-    named = os.environ.get("ICLBOOK_KERNELS")
+    """Remove compiled libraries (:mod:`iclbook.native`) of other C sources than today's, and those that differ from the SHA-256 beside them, as damaged ones may draw
+    other random numbers: they are compiled anew where they are needed. Keep that of libraries that have none yet."""
+    named, sources = os.environ.get("ICLBOOK_KERNELS"), sorted((Path(__file__).parent / "native").glob("*.[ch]"))
     with suppress(OSError, UserError):
-        for path in (Path(named) if named else find_root() / ".cache" / "kernels").glob("*.so"):
+        folder = Path(named) if named else find_root() / ".cache" / "kernels"
+        today, known = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest(), folder / "sources"
+        if folder.is_dir() and not (known.is_file() and known.read_bytes() == today.encode()):
+            for path in (*folder.glob("*.so"), *folder.glob("*.sha256")):
+                path.unlink()
+            write_whole(known, today)
+        for path in folder.glob("*.so"):
             now, kept = hashlib.sha256(path.read_bytes()).hexdigest(), path.with_suffix(".sha256")
             if not kept.exists():
                 write_whole(kept, now)

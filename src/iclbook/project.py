@@ -46,6 +46,19 @@ def find_root() -> Path:
     raise UserError(f"{here} is not inside a checkout of the book", hint)
 
 
+def mixed_checkouts() -> UserError | None:
+    """What is wrong where the book's root has a library of its own and this process runs another one: numbers of the second would go under the sources of the first."""
+    try:
+        root, ours = find_root(), Path(__file__).resolve()
+    except UserError:
+        return None
+    theirs = root / "src" / "iclbook" / ours.name
+    if not theirs.is_file() or theirs.samefile(ours):
+        return None
+    hint = f"Take the library of the book: set PYTHONPATH={root / 'src'}, or run `make setup` there and use {root}/.venv."
+    return UserError(f"the book is {root}, but the library that runs is {ours.parent}", hint)
+
+
 def commit() -> str:
     """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
     checkout = Path(__file__).resolve().parents[2]

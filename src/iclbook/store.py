@@ -249,7 +249,18 @@ def load(
         what = f"{moved[0]} changed" + (f", and {len(moved) - 1} more" if moved[1:] else "")
         hint = f"Replay their first steps and stamp them anew with: {command} --verify; or train again with --fresh."
         raise UserError(f"results/{paper}/{profile}/{study}: made from other training code ({what})", hint)
-    arrays = _arrays(folder(paper, profile, root) / study, _described(about, config), f"{command} --fresh")
+    base = folder(paper, profile, root) / study
+    try:
+        arrays = _arrays(base, _described(about, config), f"{command} --fresh")
+        with reading(base.with_name(f"{study}.json"), f"Restore it from git, or: {command} --fresh"):
+            try:
+                check_finite(f"{paper}/{study}", arrays, about.get("may_diverge", ()))
+            except UserError as forged:
+                raise ValueError(forged.problem) from None
+    except UserError:
+        if read_provenance(paper, profile, study, root) == about:
+            raise
+        return load(paper, profile, study, config, source, root)  # it was replaced in the meantime
     return Results(arrays, about if config is None else about | {"config": config})
 
 
@@ -259,7 +270,12 @@ def load_states(paper: str, profile: str, study: str, root: Path | None = None) 
     if "states" not in about:
         return {}
     base, command = folder(paper, profile, root) / study, f"{_command(paper, profile, study)} --fresh"
-    arrays = _arrays(base, {STATES: about["states"]}, command)
+    try:
+        arrays = _arrays(base, {STATES: about["states"]}, command)
+    except UserError:
+        if read_provenance(paper, profile, study, root) == about:
+            raise
+        return load_states(paper, profile, study, root)
     return {key.removeprefix(f"{STATES}/"): array for key, array in arrays.items()}
 
 

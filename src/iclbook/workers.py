@@ -24,6 +24,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from .errors import UserError, one_line
+from .files import check_kernels
 from .machines import environment, usable_cores
 from .sources import short
 
@@ -99,6 +100,7 @@ def die_with(parent: int) -> None:
 def answer(parent: int, channel: int) -> None:
     """Do the packed call that comes through the pipe ``channel``; send how far it is, and what came out."""
     die_with(parent)
+    check_kernels()
     pipe, sent = Connection(channel), [0.0]
 
     def tell(*at: int) -> None:

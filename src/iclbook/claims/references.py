@@ -37,6 +37,8 @@ ROUNDING = 2.0**-40
 PROBED = "probes/"
 #: A value no larger than ROUNDING is the residual of an identity. It agrees while it is no larger than so many times itself or a unit of double precision.
 RESIDUALS = 16
+#: A spread of more than 1 and so many times a value and its error would let everything pass.
+WIDEST = 10
 
 Spread = float | list
 
@@ -231,6 +233,11 @@ def read_reference(path: Path, root: Path) -> Reference:
         for key, spread in [*parts["spread"].items(), *(pair for pair in errors if pair[0] in records)]:
             if np.shape(spread) not in ((), np.shape(records.get(key))) or not np.all(np.greater_equal(spread, 0)):
                 raise ValueError(f"{key} has a spread or an error that is no size of it")
+        for key, spread in parts["spread"].items():
+            value, error = records[key], records.get(f"{key}_se", 0.0)
+            words = isinstance(value, bool | str)
+            if np.any(np.greater(spread, 1 if words else 1 + WIDEST * (np.abs(value) + np.abs(error)))):
+                raise ValueError(f"{key} has a spread that no rounding makes")
         for key, value in records.items():
             items = value if isinstance(value, list) else [value]
             if not items or not all(isinstance(item, int | float | str) for item in items):
