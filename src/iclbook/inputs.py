@@ -10,7 +10,7 @@ import jupytext
 import nbformat
 import yaml
 
-from .claims.references import Reference, load_reference
+from .claims.references import NO_CHECKSUM, Reference, load_reference
 from .claims.yaml_lines import read_yaml
 from .draw import number as draw_number
 from .draw import outputs
@@ -22,7 +22,7 @@ from .sources import Code, short
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
-CHECKSUM, NO_CHECKSUM = "checksum", "0" * 64
+CHECKSUM = "checksum"
 
 #: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:func:`iclbook.book.build.renew_prose` takes the words over).
 PROSE_ONLY = "changed since: prose"

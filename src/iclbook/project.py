@@ -55,7 +55,9 @@ def mixed_checkouts() -> UserError | None:
     theirs = root / "src" / "iclbook" / ours.name
     if not theirs.is_file() or theirs.samefile(ours):
         return None
-    hint = f"Take the library of the book: set PYTHONPATH={root / 'src'}, or run `make setup` there and use {root}/.venv."
+    hint = (
+        f"Take the library of the book: set PYTHONPATH={root / 'src'}, or run `make setup` there and use {root}/.venv."
+    )
     return UserError(f"the book is {root}, but the library that runs is {ours.parent}", hint)
 
 

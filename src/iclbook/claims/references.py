@@ -5,8 +5,10 @@ a hundredth of its standard error. The spread is its largest deviation when the 
 of a figure (the first part of a key), its values agree to :data:`ROUNDING`, as closed forms do.
 """
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +41,8 @@ PROBED = "probes/"
 RESIDUALS = 16
 #: A spread of more than 1 and so many times a value and its error would let everything pass.
 WIDEST = 10
+NO_CHECKSUM = "0" * 64
+_CHECKSUM = re.compile(r'("checksum": ")[0-9a-f]{64}(?=")')
 
 Spread = float | list
 
@@ -224,7 +228,10 @@ def read_reference(path: Path, root: Path) -> Reference:
     if not path.is_file():
         raise UserError(f"{path.relative_to(root)} is not there", hint)
     with reading(path, hint):
-        body = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if _with_checksum(text) != text:
+            raise ValueError("its checksum differs")
+        body = json.loads(text)
         parts = {name: dict(body[name]) for name in ("records", "verdicts")}
         parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}
         _require_finite(body, path.stem)
@@ -269,8 +276,16 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
         **({"rules": dict(reference.rules)} if reference.rules else {}),
         "figures": {},
     }
+    if "replication" in path.parts:  # these are not measured anew at each check
+        body = {"checksum": NO_CHECKSUM} | body
     text = json.dumps(body, indent=1, allow_nan=False)
     lines = [f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()]
     if lines:  # a line a figure
         text = text.replace('"figures": {}', '"figures": {\n' + ",\n".join(lines) + "\n }")
-    write_whole(path, text + "\n")
+    write_whole(path, _with_checksum(text + "\n"))
+
+
+def _with_checksum(text: str) -> str:
+    """A reference's text with the SHA-256 of all of it, where it has a place for that."""
+    blank = _CHECKSUM.sub(rf"\g<1>{NO_CHECKSUM}", text, count=1)
+    return _CHECKSUM.sub(rf"\g<1>{hashlib.sha256(blank.encode()).hexdigest()}", text, count=1)

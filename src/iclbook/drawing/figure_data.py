@@ -88,7 +88,9 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
     writer = csv.DictWriter(written, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in found:
-        writer.writerow({k: f"{v:.7g}" if isinstance(v, float | np.floating) else _no_formula(v) for k, v in row.items()})
+        writer.writerow(
+            {k: f"{v:.7g}" if isinstance(v, float | np.floating) else _no_formula(v) for k, v in row.items()}
+        )
     return written.getvalue()
 
 
