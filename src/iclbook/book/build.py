@@ -12,6 +12,7 @@ from ..claims import render
 from ..claims.scoreboard import boards
 from ..errors import UserError, say
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, read_source, write_copy
+from ..native import webassembly
 from ..numbers import number
 from ..project import check_profile, find_root
 from . import pages
@@ -32,6 +33,9 @@ def build(
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
+    if not webassembly.is_current():
+        what = f"{webassembly.script()} was compiled from other C sources than those of {webassembly.HERE}"
+        raise UserError(what, "Compile it anew: `make page-kernels`.")
     if run and (stale := _to_run(profile, root)):
         _run(stale, profile, device, root, jobs)
     if pages.is_sealed(root, profile):
