@@ -6,7 +6,8 @@ PYTHON ?= $(shell command -v $(BIN)/python || command -v python3.11 || command -
 # Where pip also looks for torch: the address of PyTorch's own index of CPU builds makes set-up small on x86-64 Linux, where the plain package index
 # gives a CUDA build.
 TORCH_INDEX ?=
-PIP    := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# Settings of the user that would lead packages elsewhere do not count.
+PIP    := env -u PIP_TARGET -u PIP_PREFIX PIP_USER=0 $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The environment is rebuilt when a pin or the Python changes: the stamp carries a checksum of the files and of the version that define it.
 PINS   := $(shell { cat requirements.txt constraints.txt pyproject.toml; $(or $(PYTHON),:) --version; } | cksum | tr ' ' '-')
 STAMP  := $(VENV)/.set-up-$(PINS)
@@ -86,26 +87,28 @@ $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
 	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11 or later, or name one: make PYTHON=python3.12"; exit 2; }
 	@echo "setting up $(VENV) (once, several minutes): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
-	@test "$$($(BIN)/python --version 2>/dev/null)" = "$$($(PYTHON) --version)" || $(PYTHON) -m venv --clear $(VENV) || \
+	@{ test "$$($(BIN)/python --version 2>/dev/null)" = "$$($(PYTHON) --version)" && $(BIN)/python -m pip --version >/dev/null 2>&1; } || \
+	  $(PYTHON) -m venv --clear $(VENV) || \
 	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
 	@$(PIP) --quiet --dry-run --no-deps --ignore-installed --report $(VENV)/torch.json $$(grep '^torch==' requirements.txt) && \
 	  { grep -qE 'url.*(%2B|\+)cpu|macosx|win_|aarch64' $(VENV)/torch.json || \
 	    echo "this package index gives torch as a CUDA build. For the CPU build: make TORCH_INDEX=ADDRESS, with the address for CPU that pytorch.org/get-started shows"; } || true
 	@$(PIP) --progress-bar off -r requirements.txt -c constraints.txt || \
-	  { echo "error: the packages could not be installed (see above). Check the network, then repeat the command."; exit 2; }
+	  { echo "error: the packages could not be installed. What pip says above names the reason; when it is gone, repeat the command."; exit 2; }
 	@$(PIP) --quiet --no-deps -e .
 	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.set-up-*; touch $@
 
 # The page tests drive a real browser, and compile the C sources for the page once more. Debian and its relatives install both by name; elsewhere say what is missing.
+BROWSER = $(shell grep -qi '^ID=ubuntu' /etc/os-release 2>/dev/null && echo chromium-browser chromium-chromedriver || echo chromium chromium-driver)
 browser:
 	@if command -v chromedriver >/dev/null && command -v chromium >/dev/null && command -v clang >/dev/null && command -v wasm-ld >/dev/null; then :; \
 	elif ! command -v apt-get >/dev/null; then \
 	  if command -v chromedriver >/dev/null && command -v chromium >/dev/null; then echo "clang or lld is missing: what pages run is not compiled anew"; exit 0; fi; \
 	  echo "error: the page tests need chromium and chromedriver. Install both, or leave those tests out: $(BIN)/pytest -m 'not browser'"; exit 2; \
 	elif test -n "$(SUDO)" && ! command -v sudo >/dev/null; then \
-	  echo "error: the page tests need chromium, chromedriver, clang and lld, and installing them needs root. Run: apt-get install chromium chromium-driver clang lld"; exit 2; \
+	  echo "error: the page tests need chromium, chromedriver, clang and lld, and installing them needs root. Run: apt-get install $(BROWSER) clang lld"; exit 2; \
 	else echo "installing chromium, its driver, clang and lld for the page tests"; \
-	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver clang lld >/dev/null || \
-	  { echo "error: packages could not be installed (see above). Install chromium, chromium-driver, clang and lld by hand, then repeat."; exit 2; }; \
+	  $(SUDO) apt-get update -qq && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(BROWSER) clang lld >/dev/null || \
+	  { echo "error: packages could not be installed (see above). Install $(BROWSER), clang and lld by hand, then repeat."; exit 2; }; \
 	fi

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import UserError, one_line, say
-from .files import check_kernels
+from .files import check_kernels, require_posix
 from .formulas import plain
 from .numbers import number
 from .options import (
@@ -297,6 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
             stream.reconfigure(errors="backslashreplace")
     try:
+        require_posix()
         options = PARSER.parse_args(arguments)
         if getattr(options, "device", "auto") == "cuda":
             from .training.ensemble import pick_device

@@ -1,6 +1,5 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
-import fcntl
 import hashlib
 import io
 import os
@@ -15,6 +14,9 @@ import numpy as np
 
 from .errors import UserError, one_line
 from .project import find_root
+
+with suppress(ImportError):  # on Windows, which require_posix refuses
+    import fcntl
 
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
@@ -132,6 +134,14 @@ def open_npz(content: bytes) -> np.lib.npyio.NpzFile:
     return np.load(io.BytesIO(content), allow_pickle=False)
 
 
+def require_posix() -> None:
+    """Refuse Windows, which lacks the locks and signals that trainings need."""
+    if "fcntl" not in globals():
+        raise UserError(
+            "iclbook needs Linux or macOS", "On Windows install WSL (`wsl --install`), and work in its shell."
+        )
+
+
 @contextmanager
 def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends."""
@@ -140,11 +150,15 @@ def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
         file = open(lock, "a+b", buffering=0)  # noqa: SIM115 (closed below)
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             holder = one_line(file.read(99).decode(errors="replace")) or "another process"
-            raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
+            if not wait:
+                raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
+            if os.environ.get("ICLBOOK_HEADLESS") != "1":  # what a chapter says is published
+                print(f"waiting for {what}, in {holder}", file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as problem:  # some file systems of clusters have no locks
             print(f"{lock}: no lock ({problem.strerror}); start {what} once at a time", file=sys.stderr, flush=True)
         with writing(lock):

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import jupytext
@@ -94,15 +95,17 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     papers = imported.union(ledger.parent.name for ledger in ledgers)
     folders = [outputs(root) / "results" / paper / profile for paper in papers] if profile == "paper" else []
     # what a killed training left is no result
-    results = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".json", ".npz")]
+    results = [p for folder in folders for p in folder.rglob("*") if _is_result(p, folder)]
     return {
         **_halves(name, root),
         "library": library,
         "style": digest(LIBRARY.rglob("*.mplstyle"), LIBRARY),
-        "ledger": digest((path for ledger in ledgers for path in ledger.parent.glob("*.yaml")), root),
+        "ledger": digest(
+            (path for ledger in ledgers for path in ledger.parent.glob("*.yaml")), root, _without_comments
+        ),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
-        "pins": digest([root / "requirements.txt", root / "constraints.txt"], root),
+        "pins": digest([root / "requirements.txt", root / "constraints.txt"], root, _pins),
         "draw": str(draw_number()),
     }
 
@@ -158,13 +161,39 @@ def _ledgers_of(name: str, root: Path) -> list[Path]:
     return [p for p in ledgers if line.search(_read(p).decode(errors="surrogateescape"))] or ledgers
 
 
-def digest(paths: Iterable[Path], base: Path) -> str:
-    """One sha256 over relative names and contents of files; a file that is not there counts as absent."""
+def _is_result(path: Path, folder: Path) -> bool:
+    """Whether training writes files of this name there: not what a user or a program that copies folders has put beside them."""
+    if path.suffix == ".json":
+        return path.parent == folder and path.with_suffix("").is_dir()
+    return re.search(r"\.[0-9a-f]{8}\.npz$", path.name) is not None
+
+
+@lru_cache(maxsize=64)
+def _without_comments(text: bytes) -> bytes:
+    """A YAML file's entries; the file itself where it cannot be read."""
+    try:
+        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+        events = [
+            (type(e).__name__, getattr(e, "anchor", None), getattr(e, "value", None)) for e in yaml.parse(text, loader)
+        ]
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text
+    return repr(events).encode()
+
+
+def _pins(text: bytes) -> bytes:
+    """Lines of requirements without comments."""
+    lines = (re.sub(rb"(^|\s)#.*", b"", line).strip() for line in text.splitlines())
+    return b"\n".join(filter(None, lines))
+
+
+def digest(paths: Iterable[Path], base: Path, read: Callable[[bytes], bytes] = bytes) -> str:
+    """One sha256 over relative names and contents of files, or what ``read`` makes of these; a file that is not there counts as absent."""
     total = hashlib.sha256()
     for path in sorted(paths):
         if path.is_file():
             total.update(path.relative_to(base).as_posix().encode() + b"\0")
-            total.update(hashlib.sha256(_read(path)).digest())
+            total.update(hashlib.sha256(read(_read(path))).digest())
     return total.hexdigest()
 
 
