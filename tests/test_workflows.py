@@ -49,7 +49,9 @@ def step_faults(step: dict) -> list[str]:
     if "uses" in step:
         keeps = "checkout" in step["uses"] and step.get("with", {}).get("persist-credentials") is not False
         found = ["a checkout leaves its token to notebooks"] if keeps else []
-        return found + ([] if re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"]) else [f"no digest: {step['uses']}"])
+        return found + (
+            [] if re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"]) else [f"no digest: {step['uses']}"]
+        )
     script = step.get("run", "")
     checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
     found = [checked.stderr] if checked.returncode else []

@@ -222,6 +222,8 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         named &= not any("/" in group or len(group) > 200 for group in about["files"])
         if not (named and COMMIT.fullmatch(about.get("commit", "unknown"))):
             raise ValueError("a commit, or the name or the checksum of a file, that is none")
+        if lost := sorted(_groups(about["config"]).keys() - about["files"].keys()):
+            raise ValueError(f"no file of group {lost[0]}")
         if about.get("draw", 0) != draw_number():
             raise ValueError(f"of draw {about.get('draw', 0)}, not of draw {draw_number()}")
         return about | {"config": about["config"]}

@@ -243,7 +243,9 @@ def read_reference(path: Path, root: Path) -> Reference:
         for key, spread in parts["spread"].items():
             value, error = records[key], records.get(f"{key}_se", 0.0)
             words = isinstance(value, bool | str)
-            if np.any(np.greater(spread, 1 if words else 1 + WIDEST * (np.abs(value) + np.abs(error)))):
+            with np.errstate(over="ignore"):
+                widest = 1 if words else 1 + WIDEST * (np.abs(value) + np.abs(error))
+            if np.any(np.greater(spread, widest)):
                 raise ValueError(f"{key} has a spread that no rounding makes")
         for key, value in records.items():
             items = value if isinstance(value, list) else [value]
