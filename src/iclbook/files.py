@@ -89,7 +89,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"cannot write {path} ({error.strerror or one_line(error)})"
+        what = f"cannot write {path} ({error.strerror or one_line(error)[:200]})"
         raise UserError(what, "Free space there or make the folder writable.") from error
 
 

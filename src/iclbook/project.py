@@ -61,6 +61,13 @@ def mixed_checkouts() -> UserError | None:
     return UserError(f"the book is {root}, but the library that runs is {ours.parent}", hint)
 
 
+def own_root() -> Path:
+    """The book's root, for what writes into it: refused where another checkout's library runs."""
+    if mixed := mixed_checkouts():
+        raise mixed
+    return find_root()
+
+
 def commit() -> str:
     """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
     checkout = Path(__file__).resolve().parents[2]
