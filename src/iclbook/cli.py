@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import UserError, one_line, say
-from .files import check_kernels, require_posix
+from .files import check_kernels
 from .formulas import plain
 from .numbers import number
 from .options import (
@@ -29,11 +29,9 @@ from .options import (
     flag,
     option,
     positive,
+    prepare,
 )
-from .project import PROFILES, find_root, mixed_checkouts
-
-#: Commands that write nothing into the book.
-READING = ("claims", "where", "probe")
+from .project import PROFILES, find_root
 
 
 @command(
@@ -297,16 +295,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a failure
             stream.reconfigure(errors="backslashreplace")
     try:
-        require_posix()
         options = PARSER.parse_args(arguments)
+        prepare(options.command)
         if getattr(options, "device", "auto") == "cuda":
             from .training.ensemble import pick_device
 
             pick_device("cuda")  # refused before anything is started where there is none
-        if mixed := mixed_checkouts():
-            if options.command not in READING:
-                raise mixed
-            print(f"warning: {one_line(mixed)}", file=sys.stderr)
         check_kernels()  # of earlier processes
         code = options.function(options)
         check_kernels()

@@ -1,5 +1,6 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
+import errno
 import hashlib
 import io
 import os
@@ -101,6 +102,8 @@ def reading(path: Path, hint: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ESTALE:  # of network file systems
+            raise UserError(f"{path} was replaced while it was read", "Repeat the command.") from error
         why = f"{type(error).__name__}: {one_line(error)}"[:200]
         raise UserError(f"{path} is damaged or unreadable ({why})", hint) from error
 

@@ -71,7 +71,18 @@ def own_root() -> Path:
 def commit() -> str:
     """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
     checkout = Path(__file__).resolve().parents[2]
-    call = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "--short", "HEAD"]
+    # a folder of another owner, as containers mount it: its library is what runs here
+    call = [
+        "git",
+        "-c",
+        f"safe.directory={checkout}",
+        "-C",
+        str(checkout),
+        "rev-parse",
+        "--show-toplevel",
+        "--short",
+        "HEAD",
+    ]
     try:
         top, name = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split("\n")[:2]
     except (OSError, ValueError, subprocess.CalledProcessError):

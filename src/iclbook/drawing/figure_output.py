@@ -160,7 +160,20 @@ def ranges(numbers: Iterable[int]) -> str:
 @cache
 def _date(commit: str) -> str:
     """The day of a commit; the empty string where its history is not at hand."""
-    call = ["git", "-C", str(Path(__file__).parent), "show", "-s", "--format=%cs", "--end-of-options", commit, "--"]
+    here = Path(__file__).resolve().parents[3]
+    call = [
+        "git",
+        "-c",
+        f"safe.directory={here}",
+        "-C",
+        str(here),
+        "show",
+        "-s",
+        "--format=%cs",
+        "--end-of-options",
+        commit,
+        "--",
+    ]
     try:
         return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
