@@ -22,8 +22,12 @@ def say(text: object) -> None:
 
 @contextmanager
 def ends_in_one_line() -> Iterator[None]:
-    """For modules that are run as programs: a :class:`UserError` ends the process with one line and exit code 2."""
+    """For modules that are run as programs and write into the book: a :class:`UserError` ends the process with one line and exit code 2."""
+    from .project import mixed_checkouts
+
     try:
+        if mixed := mixed_checkouts():
+            raise mixed
         yield
     except UserError as problem:
         print(f"error: {one_line(problem)}", file=sys.stderr)

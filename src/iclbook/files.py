@@ -4,6 +4,7 @@ import errno
 import hashlib
 import io
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ with suppress(ImportError):  # on Windows, which require_posix refuses
 PART = ".part"
 #: Bytes that an .npz file may unpack to, however small it is.
 UNPACKED = 2**28
+NO_CHECKSUM = "0" * 64
+_CHECKSUM = re.compile(r'("checksum": ")[0-9a-f]{64}(?=")')
 #: Folders of data below which no link is followed when a file is written or removed.
 DATA = ("results", "references", "executed")
 
@@ -84,6 +87,17 @@ def is_alive(process: int) -> bool:
     return True
 
 
+def with_checksum(text: str) -> str:
+    """JSON with the SHA-256 of all of it as its first ``"checksum"``, where it has one."""
+    blank = _CHECKSUM.sub(rf"\g<1>{NO_CHECKSUM}", text, count=1)
+    return _CHECKSUM.sub(rf"\g<1>{hashlib.sha256(blank.encode()).hexdigest()}", text, count=1)
+
+
+def is_as_written(text: str) -> bool:
+    """Whether JSON carries the checksum of itself (:func:`with_checksum`)."""
+    return _CHECKSUM.search(text) is not None and with_checksum(text) == text
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn what the system says against writing ``path`` into one line that names it."""
@@ -140,9 +154,7 @@ def open_npz(content: bytes) -> np.lib.npyio.NpzFile:
 def require_posix() -> None:
     """Refuse Windows, which lacks the locks and signals that trainings need."""
     if "fcntl" not in globals():
-        raise UserError(
-            "iclbook needs Linux or macOS", "On Windows install WSL (`wsl --install`), and work in its shell."
-        )
+        raise UserError("iclbook needs Linux or macOS", "On Windows install WSL (`wsl --install`), and work there.")
 
 
 @contextmanager

@@ -11,12 +11,12 @@ import jupytext
 import nbformat
 import yaml
 
-from .claims.references import NO_CHECKSUM, Reference, load_reference
+from .claims.references import Reference, load_reference
 from .claims.yaml_lines import read_yaml
 from .draw import number as draw_number
 from .draw import outputs
 from .errors import UserError
-from .files import write_whole
+from .files import NO_CHECKSUM, is_as_written, with_checksum, write_whole
 from .project import check_profile, find_root, ledger_paths
 from .sources import PACKAGE as LIBRARY
 from .sources import Code, short
@@ -100,9 +100,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         **_halves(name, root),
         "library": library,
         "style": digest(LIBRARY.rglob("*.mplstyle"), LIBRARY),
-        "ledger": digest(
-            (path for ledger in ledgers for path in ledger.parent.glob("*.yaml")), root, _without_comments
-        ),
+        "ledger": digest([path for each in ledgers for path in each.parent.glob("*.yaml")], root, _without_comments),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
         "pins": digest([root / "requirements.txt", root / "constraints.txt"], root, _pins),
@@ -172,19 +170,15 @@ def _is_result(path: Path, folder: Path) -> bool:
 def _without_comments(text: bytes) -> bytes:
     """A YAML file's entries; the file itself where it cannot be read."""
     try:
-        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-        events = [
-            (type(e).__name__, getattr(e, "anchor", None), getattr(e, "value", None)) for e in yaml.parse(text, loader)
-        ]
+        events = yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        return repr([(type(e), getattr(e, "value", None)) for e in events]).encode()
     except (yaml.YAMLError, ValueError, RecursionError):
         return text
-    return repr(events).encode()
 
 
 def _pins(text: bytes) -> bytes:
-    """Lines of requirements without comments."""
-    lines = (re.sub(rb"(^|\s)#.*", b"", line).strip() for line in text.splitlines())
-    return b"\n".join(filter(None, lines))
+    """Requirements without comments."""
+    return b" ".join(re.sub(rb"(?m)(^|\s)#.*", b"", text).split())
 
 
 def digest(paths: Iterable[Path], base: Path, read: Callable[[bytes], bytes] = bytes) -> str:
@@ -207,8 +201,7 @@ def _read(path: Path) -> bytes:
 def write_copy(path: Path, copy: nbformat.NotebookNode) -> None:
     """Write an executed copy, with a checksum over all of its text in its metadata."""
     copy.metadata[METADATA_KEY][CHECKSUM] = NO_CHECKSUM
-    text = nbformat.writes(copy) + "\n"
-    write_whole(path, text.replace(NO_CHECKSUM, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
+    write_whole(path, with_checksum(nbformat.writes(copy) + "\n"))
 
 
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
@@ -220,8 +213,7 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     try:
         text = path.read_text(encoding="utf-8")
         inputs = {"draw": "0", **json.loads(text)["metadata"][METADATA_KEY]["inputs"]}
-        checksum = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)[1]
-        if hashlib.sha256(text.replace(checksum, NO_CHECKSUM, 1).encode()).hexdigest() != checksum:
+        if not is_as_written(text):
             return "its executed copy is not as it was written"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"

@@ -74,18 +74,15 @@ def usable_cores() -> int:
 
 def _quotas(root: Path) -> list[float]:
     """Cores that Linux's control groups, versions 2 and 1, grant this process's group and those around it; nothing where there is no limit."""
-    found = []
-    with suppress(OSError, ValueError):
-        for line in (root / "proc/self/cgroup").read_text(encoding="ascii").splitlines():
-            _, kinds, group = line.split(":", 2)
-            files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kinds else ("cpu.max",)
-            base = root / "sys/fs/cgroup" / ("cpu" if kinds else "")
-            for folder in (
-                (base / group.strip("/"), *(base / group.strip("/")).parents) if "cpu" in kinds or not kinds else ()
-            ):
-                with suppress(OSError, ValueError, ZeroDivisionError):
-                    quota, period = " ".join((folder / file).read_text(encoding="ascii") for file in files).split()
-                    found += [int(quota) / int(period)] if quota.isdecimal() else []  # "max" and -1 are none
+    found, groups = [], root / "proc/self/cgroup"
+    for line in groups.read_text(encoding="utf-8").splitlines() if groups.is_file() else ():
+        _, kinds, group = [*line.split(":", 2), "", ""][:3]
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kinds else ("cpu.max",)
+        own = root / "sys/fs/cgroup" / ("cpu" if kinds else "") / group.strip("/")
+        for folder in (own, *own.parents):
+            with suppress(OSError, ValueError, ZeroDivisionError):
+                quota, period = " ".join((folder / file).read_text(encoding="utf-8") for file in files).split()
+                found += [int(quota) / int(period)] if quota.isdecimal() else []  # "max" and -1 are none
     return found
 
 

@@ -55,39 +55,24 @@ def mixed_checkouts() -> UserError | None:
     theirs = root / "src" / "iclbook" / ours.name
     if not theirs.is_file() or theirs.samefile(ours):
         return None
-    hint = (
-        f"Take the library of the book: set PYTHONPATH={root / 'src'}, or run `make setup` there and use {root}/.venv."
-    )
+    hint = f"Set PYTHONPATH={root / 'src'} to take its own; or run `make setup` there, and use {root}/.venv."
     return UserError(f"the book is {root}, but the library that runs is {ours.parent}", hint)
 
 
-def own_root() -> Path:
-    """The book's root, for what writes into it: refused where another checkout's library runs."""
-    if mixed := mixed_checkouts():
-        raise mixed
-    return find_root()
+def git(*arguments: str) -> str:
+    """Output of git in the checkout of this library, also one of another owner, as containers mount them; empty where it fails."""
+    checkout = str(Path(__file__).resolve().parents[2])
+    call = ["git", "-c", f"safe.directory={checkout}", "-C", checkout, *arguments]
+    try:
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def commit() -> str:
     """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
-    checkout = Path(__file__).resolve().parents[2]
-    # a folder of another owner, as containers mount it: its library is what runs here
-    call = [
-        "git",
-        "-c",
-        f"safe.directory={checkout}",
-        "-C",
-        str(checkout),
-        "rev-parse",
-        "--show-toplevel",
-        "--short",
-        "HEAD",
-    ]
-    try:
-        top, name = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split("\n")[:2]
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        return "unknown"
-    return name if Path(top).resolve() == checkout else "unknown"
+    top, name, *_ = [*git("rev-parse", "--show-toplevel", "--short", "HEAD").split("\n"), "", ""]
+    return name if top and Path(top).resolve() == Path(__file__).resolve().parents[2] else "unknown"
 
 
 #: Below the book's root: one folder a paper.

@@ -29,7 +29,7 @@ from .errors import UserError, ends_in_one_line
 from .files import reading, write_whole
 from .inputs import chapters
 from .numbers import number
-from .project import own_root
+from .project import find_root
 from .sliders.panel import draw, picture_html
 from .sources import short
 from .store import folder, read_provenance
@@ -178,9 +178,8 @@ def keep_provenance(paper: str, profile: str, root: Path) -> None:
     names = sorted(path.stem for path in folder(paper, profile, root).glob("*.json"))
     made = {name: read_provenance(paper, profile, name, root) for name in names}
     entries = ("device", "seconds", "python", "torch", "numpy", "files")  # the configuration is the book's
-    kept = {
-        name: {key: about[key] for key in entries} | {"code": short(about["source"])} for name, about in made.items()
-    }
+    kept = {name: {key: about[key] for key in entries} for name, about in made.items()}
+    kept = {name: about | {"code": short(made[name]["source"])} for name, about in kept.items()}
     path = root / "references" / "replication" / str(draw_number()) / "provenance" / profile / f"{paper}.json"
     write_whole(path, json.dumps(kept, indent=1) + "\n")
 
@@ -229,9 +228,9 @@ def markdown(profile: str, root: Path) -> str:
             of = json.loads(path.read_text(encoding="utf-8"))
             devices.update(one["device"] for one in of.values())
             older += [
-                f"{path.stem}/{name}"
-                for name, one in of.items()
-                if "code" in one and one["code"] != _code(path.stem, name, root)
+                f"{path.stem}/{n}"
+                for n, one in of.items()
+                if one.get("code", "") not in ("", _code(path.stem, n, root))
             ]
     lines += [
         f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU."
@@ -360,4 +359,4 @@ def fold_lines(root: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     with ends_in_one_line():
-        freeze(own_root())
+        freeze(find_root())

@@ -272,12 +272,7 @@ def load_states(paper: str, profile: str, study: str, root: Path | None = None) 
     if "states" not in about:
         return {}
     base, command = folder(paper, profile, root) / study, f"{_command(paper, profile, study)} --fresh"
-    try:
-        arrays = _arrays(base, {STATES: about["states"]}, command)
-    except UserError:
-        if read_provenance(paper, profile, study, root) == about:
-            raise
-        return load_states(paper, profile, study, root)
+    arrays = _arrays(base, {STATES: about["states"]}, command)
     return {key.removeprefix(f"{STATES}/"): array for key, array in arrays.items()}
 
 

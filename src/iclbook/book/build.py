@@ -123,9 +123,8 @@ def _jupyter_book(root: Path, profile: str, output: Path) -> None:
     }
     if subprocess.run(command, env=env, cwd=root, check=False).returncode:
         if (left := shutil.disk_usage(root).free) < LEAST:
-            raise UserError(
-                f"the book was not built: {left / 1e6:.0f} MB are left on the disk of {root}", "Free space there."
-            )
+            what = f"the book was not built: {left / 1e6:.0f} MB are left on the disk of {root}"
+            raise UserError(what, "Free space there.")
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )

@@ -9,13 +9,11 @@ import base64
 import io
 import os
 import platform
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from itertools import combinations, groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,7 +30,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Affine2D
 from PIL import Image
 
-from ..project import FIGURE
+from ..project import FIGURE, git
 from ..sources import short
 from ..store import Results
 from . import figure_data
@@ -160,24 +158,7 @@ def ranges(numbers: Iterable[int]) -> str:
 @cache
 def _date(commit: str) -> str:
     """The day of a commit; the empty string where its history is not at hand."""
-    here = Path(__file__).resolve().parents[3]
-    call = [
-        "git",
-        "-c",
-        f"safe.directory={here}",
-        "-C",
-        str(here),
-        "show",
-        "-s",
-        "--format=%cs",
-        "--end-of-options",
-        commit,
-        "--",
-    ]
-    try:
-        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+    return git("show", "-s", "--format=%cs", "--end-of-options", commit, "--").strip()
 
 
 # -- what a reader would call broken in a drawn figure: words cut by its edge, words over words, a legend over data ---------

@@ -95,9 +95,7 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
         UserError: there is none, with the command that fetches it, into another folder where this one holds something.
     """
     if folder.is_file():
-        raise UserError(
-            f"{folder} is a file", f"Give the folder that holds config.json and weights, such as {folder.parent}."
-        )
+        raise UserError(f"{folder} is a file", f"Give the folder of config.json and weights, such as {folder.parent}.")
     if revision is not None and not re.fullmatch(r"\w[\w.-]*", revision):
         raise UserError(f"revision {revision!r}", "Give a name such as step4000.")
     snapshots = folder / "snapshots"
@@ -113,29 +111,25 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
         if (place / "config.json").is_file():
             return place
     option = f" --revision {revision}" if revision else ""
-    there = sorted(path.name for path in places[0].iterdir()) if places[0].is_dir() else []
-    other = next(
-        (f" but {name}, of a format that is not read" for name in there if name.endswith((".gguf", ".onnx"))), ""
-    )
-    to = places[0].with_name(f"{places[0].name}-fetched") if there else places[0]
+    place = places[0]
+    to = place.with_name(f"{place.name}-fetched") if place.is_dir() and any(place.iterdir()) else place
     raise UserError(
-        f"no config.json in {places[0]}{other}",
+        f"no config.json in {place}{_unread(place)}",
         f"Fetch the model where there is a network: hf download OWNER/NAME{option} --local-dir {to}",
     )
 
 
 def _require_weights(place: Path) -> None:
     """Refuse a folder without weights that are read, naming those that it holds."""
-    if any(path.suffix == ".safetensors" or path.match("pytorch_model*.bin") for path in place.iterdir()):
-        return
-    others = [
-        p.name
-        for p in sorted(place.iterdir())
-        if p.suffix in (".msgpack", ".h5", ".gguf", ".onnx", ".pt", ".pth", ".bin")
-    ]
-    found = f" but {others[0]}, of a format that is not read" if others else ""
-    hint = f"Add them: hf download OWNER/NAME --include '*.safetensors' --local-dir {place}"
-    raise UserError(f"no model.safetensors or pytorch_model.bin in {place}{found}", hint)
+    if not any(path.suffix == ".safetensors" or path.match("pytorch_model*.bin") for path in place.iterdir()):
+        hint = f"Add them: hf download OWNER/NAME --include '*.safetensors' --local-dir {place}"
+        raise UserError(f"no model.safetensors or pytorch_model.bin in {place}{_unread(place)}", hint)
+
+
+def _unread(place: Path) -> str:
+    """Weights in a folder of a format that is not read, in words; empty if there are none."""
+    names = sorted(path.name for path in place.glob("*") if path.suffix in (".gguf", ".onnx", ".msgpack", ".h5"))
+    return f" but {names[0]}, of a format that is not read" if names else ""
 
 
 def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrained, Path]:
@@ -175,9 +169,10 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
         raise
     except Exception as error:
         quantised = (config if isinstance(config, dict) else config.to_dict()).get("quantization_config")
-        hint = f"Give the weights of that model that are not quantised; what {place} holds needs other packages to be read."
-        if not quantised:
-            hint = "Files are damaged, or not of one checkpoint: fetch them into another folder: hf download OWNER/NAME --local-dir FOLDER."
+        hint = "Files are damaged, or not of one checkpoint: fetch them into an empty folder, hf download OWNER/NAME --local-dir FOLDER."
+        hint = (
+            "Give the weights of that model that are not quantised; these need other packages." if quantised else hint
+        )
         what = f"{place} is not read by transformers {transformers.__version__} ({type(error).__name__})"
         raise UserError(what, hint) from error
     if family not in FAMILIES:

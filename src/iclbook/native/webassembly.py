@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from ..errors import UserError, ends_in_one_line
-from ..project import find_root, own_root
+from ..project import find_root
 from . import HERE
 
 #: Activations of ``attention.c`` in the order of ``page.c``, with their numbers there.
@@ -57,11 +57,8 @@ def compiled() -> bytes:
 
 def sources() -> str:
     """Digest of what is compiled, without comments, and of how."""
-    texts = [
-        re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for path in sorted(HERE.rglob("*.[ch]"))
-    ]
-    words = " ".join([*texts, *FLAGS, *LINKED]).split()
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.[ch]")))
+    words = [*re.sub(r"/\*.*?\*/|//[^\n]*", "", code, flags=re.DOTALL).split(), *FLAGS, *LINKED]
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
 
 
@@ -100,5 +97,4 @@ def write() -> Path:
 
 if __name__ == "__main__":
     with ends_in_one_line():
-        own_root()
         print(write())
