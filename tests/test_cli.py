@@ -149,7 +149,7 @@ def test_a_text_steers_no_terminal(root, capsys):
 
 def test_claims_refuses_what_is_stale(root, capsys):
     ran_today(root, omega=0.2, gap=0.0)
-    (root / "requirements.txt").write_text("numpy\n")
+    (root / "lock.txt").write_text("numpy\n")
     for arguments in (["claims"], ["claims", "demo"], ["claims", "demo/both"], ["claims", "--json"]):
         assert cli.main(arguments) == 2
         output = capsys.readouterr()
