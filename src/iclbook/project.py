@@ -47,14 +47,17 @@ def find_root() -> Path:
 
 
 def commit() -> str:
-    """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
+    """The short name of the checkout's commit, with ``+`` where the library differs from it (``abc1234+``); ``unknown`` for files that no repository holds, or only
+    another project's, which has them in a folder."""
     checkout = Path(__file__).resolve().parents[2]
-    call = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "--short", "HEAD"]
+    git = ["git", "-C", str(checkout)]
+    calls = [*git, "rev-parse", "--show-toplevel", "--short", "HEAD"], [*git, "status", "--porcelain", "--", "src"]
     try:
-        top, name = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split("\n")[:2]
+        said, edits = (subprocess.run(call, capture_output=True, text=True, check=True).stdout for call in calls)
+        top, name = said.split("\n")[:2]
     except (OSError, ValueError, subprocess.CalledProcessError):
         return "unknown"
-    return name if Path(top).resolve() == checkout else "unknown"
+    return name + "+" * bool(edits) if Path(top).resolve() == checkout else "unknown"
 
 
 #: Below the book's root: one folder a paper.
