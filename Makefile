@@ -18,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-full size mutants check bench gpu lab lint clean setup pins browser proofs release
+.PHONY: help book test test-full size mutants check bench gpu lab lint clean setup pins browser proofs release newest
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -81,8 +81,15 @@ pins: $(STAMP)  ## write lock.txt, every package with its hashes, from requireme
 	@awk 'FNR == NR { if (sub(/^# +--hash=/, "--hash=")) { lines = lines "    " $$1 " \\\n"; cpu[$$1] }; next } !($$1 in cpu) { print } /^torch==/ { printf "%s", lines }' \
 	  requirements.txt lock.txt > lock.new && mv lock.new lock.txt
 
-release: $(STAMP)  ## one archive of a clean tag, in dist/: pages, executed notebooks, results, checksums, wheel, lock, sources
+release: book  ## one archive of a clean tag, in dist/: pages, executed notebooks, results, checksums, wheel, lock, sources
 	@$(BIN)/python -m benchmarks.release
+
+# Beside the pinned packages, which have the rest: what makes pages, at its newest. Jupyter Book itself, which only writes the configuration, stays.
+NEWEST := sphinx myst-parser myst-nb sphinx-book-theme sphinx-copybutton sphinx-design sphinx-togglebutton sphinxcontrib-bibtex sphinx-external-toc
+newest: $(STAMP)  ## test the pages under the newest Sphinx, MyST and theme (CONTRIBUTING.md: when the page stack ends)
+	@rm -rf .cache/newest && $(PIP) --quiet --target .cache/newest $(NEWEST) 2>/dev/null || { echo "error: the newest packages could not be installed"; exit 2; }
+	@PYTHONPATH=$(CURDIR)/.cache/newest $(BIN)/python -m sphinx --version
+	@PYTHONPATH=$(CURDIR)/.cache/newest OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 0 -m "not full and not browser" tests/test_book_build.py
 
 clean:  ## remove the pages and the executed notebooks; results, checkpoints and the environment stay
 	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
