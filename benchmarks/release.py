@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What is made from the tree and goes into the archive.
 MADE = (HTML, Path("executed") / "paper")
 SUMS = "SHA256SUMS"
-#: Names are said with their rights.
+#: Content and rights by name.
 Files = dict[str, tuple[bytes, int]]
 
 
