@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +36,7 @@ STATES = "states-for-verification"
 #: What the provenance says of each group that was added to results that were there.
 ADDED = ("seconds", "device", "torch", "commit")
 #: What a provenance may name, since git and the file system read it: a commit, and the SHA-256 of a file.
-COMMIT, CHECKSUM = re.compile("[0-9a-f]{4,40}|unknown"), re.compile("[0-9a-f]{64}")
+COMMIT, CHECKSUM = re.compile("[0-9a-f]{4,40}[+]?|unknown"), re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
 
 
 def provenance(config: Any, source: Mapping[str, str], seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`)."""
+    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`). They, the day and the cost need no git:
+    a history may be rewritten, or not at hand."""
     return {
         "config": config,
         "seconds": round(seconds, 1),
@@ -107,6 +109,7 @@ def provenance(config: Any, source: Mapping[str, str], seconds: float, device: s
         "torch": version("torch"),
         "numpy": np.__version__,
         "commit": commit(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "draw": draw_number(),
         "source": source,
         **extra,
@@ -215,6 +218,7 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
         about = json.loads(path.read_text(encoding="utf-8"))
         sums = [*about["files"].values(), about.get("states", "")]
         texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), about.get("device", "")]
+        texts += [about.get("date", ""), about.get("clock", "")]
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
