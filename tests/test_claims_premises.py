@@ -18,7 +18,12 @@ def ledger(paper: str, **requires: str) -> str:
     """Claims ``bad`` (its rule fails), ``good``, ``next``, ``last`` and ``bare`` (no rule) of one paper, with these premises."""
     lines = [f"paper: {paper}", f"title: The {paper}", f"chapter: notebooks/{paper}.py", "claims:"]
     for name in ("bad", "good", "next", "last", "bare"):
-        lines += [f"  - id: {paper}/{name}", f"    where: Theorem {name}", f"    says: says {name}"]
+        lines += [
+            f"  - id: {paper}/{name}",
+            f"    where: Theorem {name}",
+            f"    short: says {name}",
+            f"    says: says {name}",
+        ]
         if name in requires:
             lines.append(f"    requires: {requires[name]}")
         if name != "bare":

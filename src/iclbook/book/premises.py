@@ -70,7 +70,7 @@ class Premises:
         """
         claim, paper = self.rows[claim_id][0], paper_of(claim_id)
         text = html(claim.where) if paper == home else f"{escape(self.names[paper])}, {html(claim.where)}"
-        says = escape(" ".join(plain(claim.says).split()))
+        says = escape(plain(claim.short))
         return f'<a href="{self._boards[paper].place(claim, folder)}" title="{says}">{text}</a>'
 
 
