@@ -120,44 +120,42 @@ from torch.nn.functional import one_hot
 
 from iclbook.models import RecallTransformer
 
-task = AssociativeRecall(order=3, n_responses=4)
-history = one_hot(
-    torch.tensor(task.permutations[:, ::-1].copy())
+recall = AssociativeRecall(order=3, n_responses=4)
+orderings = one_hot(
+    torch.tensor(recall.permutations[:, ::-1].copy())
 ).double()  # (k!, k, k): the token 1, 2, ... back
 
 
 def transformer(w, beta):  # (H, k) scores of offsets, (H,) strengths
     attention = w.softmax(-1)
-    found = torch.einsum("hi,pis->phs", attention, history)  # what head h finds
-    scores = torch.einsum(
-        "h,qhs,phs->qp", beta**2, history, found
-    )  # compared with the query's h-th token from the end
+    found = torch.einsum("hi,pis->phs", attention, orderings)  # what head h finds
+    asked = orderings[:, : len(beta)]  # the query's h-th token from the end
+    scores = torch.einsum("h,qhs,phs->qp", beta**2, asked, found)
     return scores.softmax(-1)  # weight of each response for each query
 
 
 library = RecallTransformer(order=3, n_responses=4, n_heads=3)
 library.initialise(torch.Generator().manual_seed(0))
-sequence = task.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
+sequence = recall.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
 assert torch.allclose(
     transformer(library.w, library.beta)[4],
     library.response_weights(torch.tensor(sequence)),
 )
 
-w, beta, losses = (
-    torch.zeros(3, 3).double(),
-    torch.tensor([0.1, 0.05, 0.025]).double(),
-    [],
-)
+n_heads = 3  # change me: 1 or 2
+assert 1 <= n_heads <= 3, "give 1, 2 or 3 heads: an ordering has three symbols"
+w, losses = torch.zeros(n_heads, 3).double(), []
+beta = torch.tensor([0.1, 0.05, 0.025]).double()[:n_heads]
 for _ in range(600):
     w, beta = w.detach().requires_grad_(), beta.detach().requires_grad_()
-    loss = (1 - 1 / task.n_responses) * (1 - transformer(w, beta).diagonal().mean())
+    loss = (1 - 1 / recall.n_responses) * (1 - transformer(w, beta).diagonal().mean())
     slopes = torch.autograd.grad(loss, (w, beta))
     w, beta = w - slopes[0], beta - slopes[1]
     losses.append(loss.item())
 fig, ax = style.figure(1, height=2.6)
 ax.plot(losses)
 for matched in range(3):
-    style.theory_line(ax, (0, 600), (task.plateau_dp(matched),) * 2, label=None)
+    style.theory_line(ax, (0, 600), (recall.plateau_dp(matched),) * 2, label=None)
 ax.set(xlabel="step", ylabel="expected loss")
 style.show()
 

@@ -137,37 +137,38 @@ task = Anchors()  # the paper's data, see below
 model = FunctionalGD(task.n_classes, task.width, n_blocks=4)
 model.initialise(torch.Generator().manual_seed(0))
 context, query, target = sample_contexts(task, 1, seed=0)
-x, y = torch.cat([context[:, :-1, 0], query.T]), context[:, -1, 0].long()
-ours = gd_transformer(x, y, model.embed, model.rate[:, 0], model.log_gamma.exp())
+x_i, y_i = torch.cat([context[:, :-1, 0], query.T]), context[:, -1, 0].long()
+ours = gd_transformer(x_i, y_i, model.embed, model.rate[:, 0], model.log_gamma.exp())
 assert torch.allclose(ours, model(context, query)[:, 0], atol=1e-5)
 
 # %% [markdown]
 # Training it on fresh contexts is one call.
 
 # %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted line, four blocks a little further."}}
-from iclbook.training import Group, Run, Trainer
 from iclbook.training.groups import cross_entropy
+from iclbook.training.one_run import train
 
-sizes, run = (
-    {"n_classes": task.n_classes, "width": task.width, "rate": 10.0},
-    Run(seed=0, rate=0.03),
-)
-groups = [
-    Group(
-        f"{k} blocks", FunctionalGD, sizes | {"n_blocks": k}, (run,), loss=cross_entropy
-    )
-    for k in (1, 4)
-]
-histories = Trainer(
-    task, groups, steps=200, batch_size=64, record=range(201), device="cpu"
-).train(progress=False)
-
+blocks = (1, 4)  # change me: numbers of blocks, such as (2, 8)
 fig, ax = style.figure(1, height=2.6)
-for name, history in histories.items():
-    ax.plot(
-        np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid"),
-        label=name.replace("1 blocks", "1 block"),
+for k in blocks:
+    history = train(
+        FunctionalGD,
+        task,
+        n_blocks=k,
+        rate=10.0,  # where the step sizes start
+        steps=200,
+        learning_rate=0.03,
+        batch_size=64,
+        loss=cross_entropy,
+        record=range(201),
     )
+    smooth = np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid")
+    ax.plot(smooth, label=f"{k} block{'s' * (k > 1)}")
+    trained = history.model
+    ours = gd_transformer(
+        x_i, y_i, trained.embed, trained.rate[:, 0], trained.log_gamma.exp()
+    )
+    assert torch.allclose(ours, trained(context, query)[:, 0], atol=1e-3)
 style.theory_line(
     ax, (0, 190), (bounds.oracle(task, 2048)[1].value,) * 2, label="best possible"
 )

@@ -89,7 +89,7 @@ record.all(rates.rate_values(raced))
 # The smallest case is a product of $p$ small numbers that should be one:
 
 
-# %%
+# %% mystnb={"image": {"alt": "Waits of products of two, three and four factors against the size of the start: flat, falling as one over the size, and falling as its square."}}
 def wait(p, size, rate=0.02):
     """Time until the product of p equal factors is one half, under gradient flow on (1 - product)^2 / 2."""
     u, steps = size, 0
@@ -99,13 +99,19 @@ def wait(p, size, rate=0.02):
     return rate * steps
 
 
-{
-    f"p = {p}": [round(wait(p, size), 1) for size in (0.1, 0.05, 0.025)]
-    for p in (2, 3, 4)
-}
+factors, sizes = (2, 3, 4), (0.1, 0.05, 0.025)  # change me: factors (2, 3, 5)
+assert min(factors) > 1, "give two factors or more: one alone never waits"
+waited_for = {f"p = {p}": [round(wait(p, size), 1) for size in sizes] for p in factors}
+fig, ax = style.figure(1, height=2.2)
+for name, times in waited_for.items():
+    ax.loglog(sizes, times, "o-", label=name)
+ax.set(xlabel="size of the start", ylabel="wait")
+ax.legend()
+style.show()
+waited_for
 
 # %% [markdown]
-# Each halving of the start adds a constant to the wait for two factors, doubles it for three and quadruples it for four. Try it:
+# *Each halving of the start adds a constant to the wait of two factors, doubles that of three and quadruples that of four.* Try other sizes:
 
 # %% tags=["hide-input"]
 show_model(waiting_time())
