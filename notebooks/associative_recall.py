@@ -32,6 +32,7 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.recall2025 import (
     construction,
     end_to_end,
@@ -98,7 +99,20 @@ record.verdict("recall2025/task")
 # The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token with what they
 # found near every earlier one, with strength $\beta_h^2$ for head $h$. Weights that solve the task can be written down (appendix A.2): head $h$ looks $h$ tokens back, and
 # $\beta^2 = c$ grows.
-#
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"\pi_t, f(\pi_t)", "An ordering, as the heads read it, and its response."),
+    scores=(
+        r"\sum_h \beta_h^2 \cdot \text{match}_h",
+        "Whether head h found the same here and at the end.",
+    ),
+    weights=(r"\mathrm{smax}(\cdot)", "Positive, with sum one."),
+    values=(r"f(\pi_t)", "The response that follows."),
+    answer=(r"\mathbf p", "Probabilities of the responses."),
+)
+
+# %% [markdown]
 # ```{admonition} Notation
 # - $k$: order of the task and, unless said otherwise, number of heads and length of their window. $R$: set of responses, $|R|$ of them.
 # - $w^h$: what head $h$ adds to its attention score for each offset $1 \dots k$ back; $e_i$ is the vector with a one at offset $i$, $1$ the vector of ones.

@@ -31,6 +31,7 @@ import torch
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.agarwal2025 import (
     chain_runs,
     closed_forms,
@@ -57,7 +58,22 @@ record = Recorder("agarwal2025", profile)
 
 # %% [markdown]
 # ## The gradients
-# A head turns inputs $x_j$ into queries, keys and values, scores $s_{ij} = q_i \cdot k_j / \sqrt{d_k}$, weights $\alpha_{ij}$, contexts $g_i = \sum_j \alpha_{ij} v_j$ and logits $W_O g_i + b$. With $u_i =
+# A head turns inputs $x_j$ into queries $q_i$, keys $k_j$ and values $v_j$. A position $i$ asks, and every position $j$ answers:
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"x_j", "The inputs; queries, keys and values are linear in them."),
+    scores=(r"s_{ij} = q_i \cdot k_j / \sqrt{d_k}", "How well key j fits query i."),
+    weights=(r"\alpha_{ij}", "The softmax of the scores: positive, with sum one."),
+    values=(r"v_j = W_V x_j", "What position j passes on."),
+    answer=(
+        r"g_i = \sum_j \alpha_{ij} v_j",
+        "The context; the logits are W_O g_i + b.",
+    ),
+)
+
+# %% [markdown]
+# The logits are $W_O g_i + b$, and their softmax $p_i$ is the prediction. With $u_i =
 # W_O^\top (p_i - e_{y_i})$, the error that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions, $C$ classes and the learning rate $\eta$,
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$

@@ -36,6 +36,7 @@ import torch
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers import wang2025
 from iclbook.papers.wang2025 import (
     bounds,
@@ -88,6 +89,18 @@ record.verdicts("eq2-3", "self-attention")
 #
 # A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, the label's embedding, the expectation and the function. The first two never change. After each block $E_i$ is the expectation under the new
 # $f_i$.
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"(x_i, w_{y_i}, E_i, f_i)", "An example, with what is known so far."),
+    scores=(r"x_i^\top x_j", "How alike two covariates are."),
+    weights=(r"\kappa(x_i, x_j)", "A kernel; with softmax its sum is one."),
+    values=(r"w_{y_i} - E_i", "The label less what is expected."),
+    answer=(
+        r"f_j \leftarrow f_j + \cdot",
+        "The function moves by weights times values.",
+    ),
+)
 
 # %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
 states, matrices = construction.stream()

@@ -34,6 +34,7 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers import crossing, he2025
 from iclbook.papers.crossing import (
     descent,
@@ -79,6 +80,18 @@ record.all(rates.rate_values(raced))
 # Start attention from small weights, and for a while the loss does not move. In associative recall this wait grows as $1/\epsilon$ with the size $\epsilon$ of the start. Why that
 # power, and what is it in other models?
 #
+# In a head scores and values are products of two matrices each, and all four must grow before the answer does:
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"z_i = (x_i, y_i)", "A pair of the prompt."),
+    scores=(r"(K z_i)^\top Q z_q", "Two factors, K and Q."),
+    weights=(r"\mathrm{smax}(\cdot)", "Even, as long as the scores are small."),
+    values=(r"O V z_i", "Two factors, O and V."),
+    answer=(r"\hat y_q", "Four factors must grow together."),
+)
+
+# %% [markdown]
 # Near zero a loss is a polynomial in the weights. Let $P$ be the sum of its lowest terms, and $p$ their degree. If $P$ is negative in some direction, gradient flow leaves along $P$: a product of $p$
 # factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{rt}$, and that start waits
 # $\log b / r$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:

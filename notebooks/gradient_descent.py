@@ -33,6 +33,7 @@ from IPython.display import display
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.nagy2026 import (
     arithmetic,
     common,
@@ -72,6 +73,19 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # %% tags=["hide-input"]
 record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
+
+# %% [markdown]
+# From $W_0 = 0$ the value is the response:
+
+# %% tags=["remove-input"]
+show_attention(
+    softmax=False,
+    tokens=(r"(x_i, y_i)", "An example of the prompt."),
+    scores=(r"\eta\, x_i^\top x_q", "How well an example fits the query."),
+    weights=(r"\eta\, x_i^\top x_q / n", "The scores themselves, of either sign."),
+    values=(r"y_i", "From zero, the error is the response."),
+    answer=(r"\hat y", "One gradient step, read at the query."),
+)
 
 # %% [markdown]
 # In code, a layer of linear attention is two lines. With these weights it makes a gradient step:

@@ -89,11 +89,11 @@ rng = torch_rng(0)
 
 # %% tags=["remove-input"]
 show_attention(
-    tokens=("tokens", r"z_\ell = (x_\ell, y_\ell)", "A pair of the prompt."),
-    scores=("scores", r"z_\ell^\top KQ\, z_q", "Each pair against the query."),
-    weights=("weights", r"\mathrm{smax}(\cdot)", "Positive, with sum one."),
-    values=("values", r"OV_{d+1}\, z_\ell", "What a pair passes on."),
-    answer=("answer", r"\hat y_q", "Weights times values, over all pairs and heads."),
+    tokens=(r"z_\ell = (x_\ell, y_\ell)", "A pair of the prompt."),
+    scores=(r"z_\ell^\top KQ\, z_q", "How well a pair fits the query."),
+    weights=(r"\mathrm{smax}(\cdot)", "Positive, with sum one."),
+    values=(r"OV_{d+1}\, z_\ell", "What a pair passes on."),
+    answer=(r"\hat y_q", "Weights times values, over all pairs and heads."),
 )
 
 # %% [markdown]
