@@ -573,11 +573,20 @@ record.verdicts("end-to-end", "mirror")
 # %% [markdown]
 # With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
-# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides. With the window kept and from scale 0.1 it
-# rests at the first and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds. The simplified model, from the same first-layer scores and random $\beta$ of that scale,
-# rests there in shares of ({glue:text}`free/simplified_each`). From 0.01 the share of the whole model over both is {glue:text}`free/rests_small`: shoulders that are nowhere flat. With everything lifted
-# we count {glue:text}`free/rests_lifted`. This is an upper bound: in slow training noise alone can meet the criterion. Three of the four offsets find a
-# head of their own in shares of {glue:text}`free/found_window`, {glue:text}`free/found_small` and {glue:text}`free/found_lifted` of the seeds.
+# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides.
+#
+# | Rests at the first and second inner plateau, share of the seeds | |
+# |---|---|
+# | whole model, window kept, scale 0.1 | {glue:text}`free/rests_each` |
+# | simplified model from the same first-layer scores and random $\beta$ | {glue:text}`free/simplified_each` |
+# | whole model, scale 0.01, both plateaus: shoulders that are nowhere flat | {glue:text}`free/rests_small` |
+# | everything lifted, both: an upper bound, as noise alone can meet the criterion in slow training | {glue:text}`free/rests_lifted` |
+#
+# | Three of the four offsets find a head of their own, share of the seeds | |
+# |---|---|
+# | window kept, scale 0.1 | {glue:text}`free/found_window` |
+# | window kept, scale 0.01 | {glue:text}`free/found_small` |
+# | everything lifted | {glue:text}`free/found_lifted` |
 
 # %% [markdown]
 # ## What to take away

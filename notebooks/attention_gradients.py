@@ -230,10 +230,16 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ frozen | {glue:text}`scale/shares_frozen` |
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
-# On other seeds than those that chose the setting, attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
-# them, and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
-# {glue:text}`fig2-3/frozen_mass` and {glue:text}`fig2-3/trained_mass` of its attention. Attention ends on at most half of the positions in {glue:text}`fig2-3/frozen` and
-# {glue:text}`fig2-3/trained` of the runs. The smooth run nearest to the medians is drawn.
+# On other seeds than those that chose the setting this comes out. The smooth run nearest to the medians, the *typical run*, is drawn.
+#
+# | Share of runs | $b$ frozen | $b$ trained |
+# |---|---|---|
+# | attention covers fewer positions than before | {glue:text}`fig2-3/frozen_falls` | {glue:text}`fig2-3/trained_falls` |
+# | and the loss is smooth | {glue:text}`fig2-3/frozen_both` | {glue:text}`fig2-3/trained_both` |
+# | attention ends on at most half of the positions | {glue:text}`fig2-3/frozen` | {glue:text}`fig2-3/trained` |
+# | the loss is smooth | {glue:text}`fig4/frozen` | {glue:text}`fig4/trained` |
+# | *of attention:* a query's two heaviest keys, median run | {glue:text}`fig2-3/frozen_mass` | {glue:text}`fig2-3/trained_mass` |
+# | *of the loss's fall:* while specialisation goes from a tenth to nine tenths | {glue:text}`fig4/frozen_gain` | {glue:text}`fig4/trained_gain` |
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -277,10 +283,13 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
-# and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
-# random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and
-# {glue:text}`fig5/trained_shuffled`.
+# Specialisation takes {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its
+# own lengths in random directions:
+#
+# | Mean rank | $b$ frozen | $b$ trained |
+# |---|---|---|
+# | five displacements of one run | {glue:text}`fig5/frozen` | {glue:text}`fig5/trained` |
+# | five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
 #
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 

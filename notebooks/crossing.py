@@ -135,6 +135,10 @@ show_model(waiting_time())
 # model. (The paper on associative recall {cite}`recall2025` names the same growth, $1/\epsilon$, by $p - 1 = 2$. Heads are from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
 # Trained TF from {cite}`wang2025`.)
 #
+# The models of the table, in a line each. *Heads* are softmax attention with all four matrices free, *linear attention* is the same without a softmax, and *reduced heads* have two numbers each. The
+# *sticky chain* is a classifier of a Markov chain that often stays where it is. A *GD block* takes a gradient step for categories by construction; *Trained TF* has the same shape and free matrices, and
+# with *embeddings held* only the vectors of its classes stay fixed. The *degree* of a model is its number $p$.
+#
 # | Model | p | Measured | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
 # | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | exact population |
@@ -162,10 +166,17 @@ style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# Does the law matter in ordinary training? **Plain SGD** follows it for a while. With 64 fresh prompts in every step, at rate 0.05 and sizes from 0.1 to 0.0125, the three halvings of the size show
-# the degrees ({glue:text}`stages/sgd/degrees`) with standard errors ({glue:text}`stages/sgd/degrees_se`), {glue:text}`stages/sgd/degree` over all; predicted is 4. Whether the
-# power lasts for smaller starts, larger rates or smaller batches is open. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow: two factors, and the median draw shows the degree
-# {glue:text}`stages/second/typical` (standard error {glue:text}`stages/second/typical_se`; predicted 2). Of the {glue:text}`stages/second/draws` draws that leave it, {glue:text}`stages/second/share` show this degree. Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
+# Does the law matter in ordinary training? **Plain SGD** follows it for a while, with 64 fresh prompts in every step, at rate 0.05. Whether the power lasts for smaller starts, larger rates or
+# smaller batches is open. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
+# {glue:text}`stages/second/share` show the degree that this predicts.
+#
+# | Degree | predicted | measured | standard error |
+# |---|---|---|---|
+# | two heads, plain SGD, each halving from 0.1 to 0.0125 | 4 | {glue:text}`stages/sgd/degrees` | {glue:text}`stages/sgd/degrees_se` |
+# | the same, over all | 4 | {glue:text}`stages/sgd/degree` | |
+# | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
+#
+# Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
 # drawn once and for all, the answer happens to correlate with the mean of the context. Two factors, values and outputs, are enough to fit this, so the wait becomes logarithmic: the degree then belongs to
 # the sample, not to the task. The second is the **optimiser**. Adam's steps have a fixed size however small the gradient is, so its wait hardly grows.
 
@@ -228,7 +239,7 @@ style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
 # *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
-# ({glue:text}`timing/passed_over` are left out because the model rests before that); large marks: medians; per cent: draws with attention first.*
+# (left out, where the model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-timing")
@@ -316,11 +327,18 @@ style.show(draw.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
-# Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both_share` of the runs with ten
-# covariates, in {glue:text}`pairs/short/both_share` with ten examples, and in {glue:text}`pairs/descent/both_share` under plain gradient descent. The comparison with the plain step is needed: a debiased step alone leaves
-# {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear attention, which subtracts no mean. Heads of one sign subtract at most
-# {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every prompt. There heads of both signs come out in
-# {glue:text}`pairs/affine/both_share` of the runs, after 20,000 steps (other rows: 40,000). They do not cancel but pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
+# Pairs are not tied to two heads, nor to Adam, but they do not always form.
+#
+# | Two heads | runs with heads of both signs |
+# |---|---|
+# | ten covariates | {glue:text}`pairs/wide/both_share` |
+# | ten examples | {glue:text}`pairs/short/both_share` |
+# | plain gradient descent | {glue:text}`pairs/descent/both_share` |
+# | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
+#
+# The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear
+# attention, which subtracts no mean. Heads of one sign subtract at most {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every
+# prompt. There heads of both signs do not cancel. They pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
 # ## Is a layer a step?

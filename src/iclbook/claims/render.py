@@ -150,9 +150,9 @@ def counts_line(rows: Iterable[Row]) -> str:
         found = counts(rows, questions)
         total = sum(count for _, count in found.values())
         shown = ", ".join(f"{word} {number(count)}" for word, (_, count) in found.items())
-        if total or not questions:
+        if total:
             phrases.append(f"{total} {what}{'' if total == 1 else 's'}{': ' if shown else ''}{shown}")
-    return "; ".join(phrases)
+    return "; ".join(phrases) or "0 claims"
 
 
 def rules_line(rows: Sequence[Row]) -> str:
@@ -163,7 +163,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     one = sum(verdict.in_one_reading for _, verdict in rows)
     lines += [f"{one} hold in one reading and not in another."] if one else []
     margins = [
-        (part.margin, claim.id)
+        (part.margin, claim.where)
         for claim, verdict in rows
         if verdict.word not in (v.TOO_CLOSE, *v.SILENT)
         for part in verdict.parts
