@@ -298,7 +298,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# Squares: the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
+# The squares in this figure have the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts only
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
 # (exponent {glue:text}`window/exponent`, and not $-1$).
@@ -354,9 +354,15 @@ record.verdicts(
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
 #
 # and on every plateau each head that still waits follows its own tangent, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit
-# of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the head's first $\beta$; then
-# the later times come out too long ({glue:text}`stitch/afresh`). Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and
-# {glue:text}`losses/durations_ce` (cross-entropy). The order of the jumps is the same under both losses; the plateaus differ in length.
+# of small $\beta$. The paper's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out too long. The order of the jumps is the same under both losses; the
+# plateaus differ in length.
+#
+# | Jump by jump | first, second, ... |
+# |---|---|
+# | measured time over that of the chain, $\varepsilon = 0.003$ | {glue:text}`stitch/carried` |
+# | measured time over that of the paper's stitching | {glue:text}`stitch/afresh` |
+# | later than the jump before by the factor, dot product | {glue:text}`losses/durations_dp` |
+# | the same, cross-entropy | {glue:text}`losses/durations_ce` |
 #
 # How well the loss rests on a plateau depends on how far apart the heads start:
 #
@@ -575,14 +581,14 @@ record.verdicts("end-to-end", "mirror")
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
 # so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides.
 #
-# | Rests at the first and second inner plateau, share of the seeds | |
+# | Rests at the first and second inner plateau | share of the seeds |
 # |---|---|
 # | whole model, window kept, scale 0.1 | {glue:text}`free/rests_each` |
 # | simplified model from the same first-layer scores and random $\beta$ | {glue:text}`free/simplified_each` |
 # | whole model, scale 0.01, both plateaus: shoulders that are nowhere flat | {glue:text}`free/rests_small` |
 # | everything lifted, both: an upper bound, as noise alone can meet the criterion in slow training | {glue:text}`free/rests_lifted` |
 #
-# | Three of the four offsets find a head of their own, share of the seeds | |
+# | Three of the four offsets find a head of their own | share of the seeds |
 # |---|---|
 # | window kept, scale 0.1 | {glue:text}`free/found_window` |
 # | window kept, scale 0.01 | {glue:text}`free/found_small` |

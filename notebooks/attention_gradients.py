@@ -220,7 +220,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
 # attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump. At
-# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Pairs: $b$ frozen, $b$ trained.)
+# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs ($b$ frozen, then trained).
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
 # scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -342,7 +342,7 @@ record.verdicts("q-entropy-rate", "bayes-floor")
 # ### Table 1 and figures 6 to 8
 # The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of the cross-entropy where equation 9 has
 # the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain
-# and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the schedule from the same weights on the same sequence. A third set halves the initial weights
+# and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the *schedule*, which is SGD with ten times the rate for values, from the same weights on the same sequence. A third set halves the initial weights
 # ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
 
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
@@ -538,7 +538,8 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 #
 # Seeds: {glue:text}`fair/seeds`. Rate 1 and Adam learn their sequence by heart (trained and held-out losses: {glue:text}`fair/by_heart`).
 #
-# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1).
+# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts. Up to SGD's final loss that product is {glue:text}`fair/flow_law` of
+# SGD's own (uniform rates 0.02 and 0.1).
 # The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step. Gradient for gradient it reaches SGD's loss
 # {glue:text}`manual/speedup` times as fast.
 #

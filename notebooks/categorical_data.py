@@ -273,8 +273,8 @@ record.verdict("wang2025/q-we-draw")
 # ## One block: GD against Trained TF
 #
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$,
-# all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048 test contexts, at the record with the lowest validation
-# NLL.
+# all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048 test contexts, at the step of training with the
+# lowest validation NLL.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 L = SIZES[profile].L
@@ -467,9 +467,10 @@ record.verdicts("fig9", "q-own-kernel")
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
-# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels:
+# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
+# probabilities.
 #
-# | total variation, queries of 2,048 new contexts | linear, RBF, Laplacian, exponential, softmax |
+# | distance, queries of 2,048 new contexts | linear, RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |

@@ -155,7 +155,7 @@ style.show()
 
 # %% [markdown]
 # **Why a pair?** A trained head all but reduces to two numbers: it scores pair $\ell$ by $\omega s_\ell$, with $s_\ell = x_\ell^\top x_q$, and multiplies the mean of the responses by $\mu$. One head alone bends: beyond the outermost pair
-# its weights hardly change. Let two heads have $\omega = \pm\gamma$ and $\mu$ of the same signs. With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their weights differ by
+# its weights hardly change. Let one head have $\omega = \gamma$ and a positive $\mu$, the other $-\gamma$ and $-\mu$. With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their weights differ by
 #
 # $$\mathrm{smax}(\gamma s)_\ell - \mathrm{smax}(-\gamma s)_\ell = \frac{2\gamma}{L}(s_\ell - \bar s) + O(\gamma^3).$$
 #
@@ -621,6 +621,7 @@ show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
 # ## Extensions
+# Each section here says what came out; the rest unfolds.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Covariates that are not isotropic (Figure 3.1)
