@@ -3,7 +3,7 @@ from claims_kit import LEDGER, make_root, records_of, write_notebook
 
 from iclbook.book import scoreboard_page
 from iclbook.claims import load_ledger
-from iclbook.claims.render import LOOKS, badge, counts, counts_line, rules_line, verdict_html
+from iclbook.claims.render import LOOKS, counts, counts_line, mark, rules_line, verdict_html
 from iclbook.claims.scoreboard import boards
 from iclbook.claims.verdicts import ANSWER_WORDS, ANSWERS, WORDS, verdict
 from iclbook.errors import UserError
@@ -37,7 +37,7 @@ def test_the_page(root):
     rows = [line for line in page.splitlines() if line.startswith("| ") and "Where" not in line]
     assert len(rows) == 6
     row, _ = [line for line in rows if "two heads" in line]
-    assert badge("partly") in row
+    assert mark("partly") in row
     assert '<a href="../notebooks/demo.html#claim-demo-both">Figure 1</a>' in row
     assert 'data-verdict="partly" data-chapter="demo" data-kind="claim"' in row
     assert r"two heads \| \*both\* signs" in row, "a bar or star of the text must not end the cell or turn italic"
@@ -55,7 +55,7 @@ def test_every_word_has_its_own_symbol_and_class():
         assert len({LOOKS[word][0] for word in words}) == len(words)
         assert len({LOOKS[word][1] for word in words}) == len(words)
         for word in words:
-            assert word in badge(word)
+            assert LOOKS[word][2] in mark(word)
     assert LOOKS["yes"][:2] == LOOKS["reproduced"][:2]
     assert LOOKS["no"][:2] == LOOKS["not reproduced"][:2]
 

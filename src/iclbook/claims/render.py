@@ -41,18 +41,13 @@ PLACE = "<!--{} {}-->"
 UNFOLDED = 3
 
 
-def badge(word: str, label: str = "") -> str:
-    """Inline HTML of a verdict word, with more text if there is a label."""
-    symbol, name, _ = LOOKS[word]
+def mark(word: str, in_one_reading: bool = False) -> str:
+    """Inline HTML of a badge: the symbol and the word in sight, and whether it is that of one reading only."""
+    symbol, name, shown = LOOKS[word]
     return (
         f'<span class="iclbook-badge iclbook-badge-{name}">'
-        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{html(label or word)}</span>'
+        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{shown}{", in one reading" * in_one_reading}</span>'
     )
-
-
-def mark(word: str, in_one_reading: bool = False) -> str:
-    """The badge that stands in the text: the word in sight, and whether it is that of one reading only."""
-    return badge(word, LOOKS[word][2] + ", in one reading" * in_one_reading)
 
 
 def sight(verdict: Verdict) -> str:
