@@ -117,9 +117,10 @@ assert min(factors) > 1, "give two factors or more: one alone never waits"
 waited_for = {f"p = {p}": [round(wait(p, size), 1) for size in sizes] for p in factors}
 fig, ax = style.figure(1, height=2.2)
 for name, times in waited_for.items():
-    ax.loglog(sizes, times, "o-", label=name)
+    ax.semilogy(sizes, times, "o-", label=name)
+style.log_ticks(ax, "x", sizes)
 ax.set(xlabel="size of the start", ylabel="wait")
-ax.legend()
+ax.legend(loc="upper right", ncols=3)
 style.show()
 waited_for
 

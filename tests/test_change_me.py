@@ -22,7 +22,7 @@ from iclbook.training.one_run import train
 ROOT = Path(__file__).resolve().parents[1]
 #: Of each chapter what a reader changes: as it is, another choice, and one that cannot be.
 CHANGES = {
-    "linear_regression": ("n_heads = 2", "n_heads = 1", "n_heads = 0"),
+    "linear_regression": ("n_heads = 2", "n_heads = 3", "n_heads = 0"),
     "attention_gradients": ("faster = 10", "faster = 3", None),
     "associative_recall": ("n_heads = 3", "n_heads = 1", "n_heads = 0"),
     "categorical_data": ("blocks = (1, 4)", "blocks = (2,)", "blocks = (0,)"),
