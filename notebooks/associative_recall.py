@@ -32,6 +32,7 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.recall2025 import (
     construction,
     end_to_end,
@@ -98,7 +99,20 @@ record.verdict("recall2025/task")
 # The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token with what they
 # found near every earlier one, with strength $\beta_h^2$ for head $h$. Weights that solve the task can be written down (appendix A.2): head $h$ looks $h$ tokens back, and
 # $\beta^2 = c$ grows.
-#
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"\pi_t, f(\pi_t)", "An ordering, as the heads read it, and its response."),
+    scores=(
+        r"\sum_h \beta_h^2 \cdot \text{match}_h",
+        "Whether head h found the same here and at the end.",
+    ),
+    weights=(r"\mathrm{smax}(\cdot)", "Positive, with sum one."),
+    values=(r"f(\pi_t)", "The response that follows."),
+    answer=(r"\mathbf p", "Probabilities of the responses."),
+)
+
+# %% [markdown]
 # ```{admonition} Notation
 # - $k$: order of the task and, unless said otherwise, number of heads and length of their window. $R$: set of responses, $|R|$ of them.
 # - $w^h$: what head $h$ adds to its attention score for each offset $1 \dots k$ back; $e_i$ is the vector with a one at offset $i$, $1$ the vector of ones.
@@ -120,44 +134,42 @@ from torch.nn.functional import one_hot
 
 from iclbook.models import RecallTransformer
 
-task = AssociativeRecall(order=3, n_responses=4)
-history = one_hot(
-    torch.tensor(task.permutations[:, ::-1].copy())
+recall = AssociativeRecall(order=3, n_responses=4)
+orderings = one_hot(
+    torch.tensor(recall.permutations[:, ::-1].copy())
 ).double()  # (k!, k, k): the token 1, 2, ... back
 
 
 def transformer(w, beta):  # (H, k) scores of offsets, (H,) strengths
     attention = w.softmax(-1)
-    found = torch.einsum("hi,pis->phs", attention, history)  # what head h finds
-    scores = torch.einsum(
-        "h,qhs,phs->qp", beta**2, history, found
-    )  # compared with the query's h-th token from the end
+    found = torch.einsum("hi,pis->phs", attention, orderings)  # what head h finds
+    asked = orderings[:, : len(beta)]  # the query's h-th token from the end
+    scores = torch.einsum("h,qhs,phs->qp", beta**2, asked, found)
     return scores.softmax(-1)  # weight of each response for each query
 
 
 library = RecallTransformer(order=3, n_responses=4, n_heads=3)
 library.initialise(torch.Generator().manual_seed(0))
-sequence = task.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
+sequence = recall.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
 assert torch.allclose(
     transformer(library.w, library.beta)[4],
     library.response_weights(torch.tensor(sequence)),
 )
 
-w, beta, losses = (
-    torch.zeros(3, 3).double(),
-    torch.tensor([0.1, 0.05, 0.025]).double(),
-    [],
-)
+n_heads = 3  # change me: 1 or 2
+assert 1 <= n_heads <= 3, "give 1, 2 or 3 heads: an ordering has three symbols"
+w, losses = torch.zeros(n_heads, 3).double(), []
+beta = torch.tensor([0.1, 0.05, 0.025]).double()[:n_heads]
 for _ in range(600):
     w, beta = w.detach().requires_grad_(), beta.detach().requires_grad_()
-    loss = (1 - 1 / task.n_responses) * (1 - transformer(w, beta).diagonal().mean())
+    loss = (1 - 1 / recall.n_responses) * (1 - transformer(w, beta).diagonal().mean())
     slopes = torch.autograd.grad(loss, (w, beta))
     w, beta = w - slopes[0], beta - slopes[1]
     losses.append(loss.item())
 fig, ax = style.figure(1, height=2.6)
 ax.plot(losses)
 for matched in range(3):
-    style.theory_line(ax, (0, 600), (task.plateau_dp(matched),) * 2, label=None)
+    style.theory_line(ax, (0, 600), (recall.plateau_dp(matched),) * 2, label=None)
 ax.set(xlabel="step", ylabel="expected loss")
 style.show()
 
@@ -286,7 +298,7 @@ record.verdicts(
 )
 
 # %% [markdown]
-# Squares: the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
+# The squares in this figure have the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts only
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
 # (exponent {glue:text}`window/exponent`, and not $-1$).
@@ -342,9 +354,15 @@ record.verdicts(
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
 #
 # and on every plateau each head that still waits follows its own tangent, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit
-# of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the head's first $\beta$; then
-# the later times come out too long ({glue:text}`stitch/afresh`). Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and
-# {glue:text}`losses/durations_ce` (cross-entropy). The order of the jumps is the same under both losses; the plateaus differ in length.
+# of small $\beta$. The paper's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out too long. The order of the jumps is the same under both losses; the
+# plateaus differ in length.
+#
+# | Jump by jump | first, second, ... |
+# |---|---|
+# | measured time over that of the chain, $\varepsilon = 0.003$ | {glue:text}`stitch/carried` |
+# | measured time over that of the paper's stitching | {glue:text}`stitch/afresh` |
+# | later than the jump before by the factor, dot product | {glue:text}`losses/durations_dp` |
+# | the same, cross-entropy | {glue:text}`losses/durations_ce` |
 #
 # How well the loss rests on a plateau depends on how far apart the heads start:
 #
@@ -561,11 +579,20 @@ record.verdicts("end-to-end", "mirror")
 # %% [markdown]
 # With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
-# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides. With the window kept and from scale 0.1 it
-# rests at the first and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds. The simplified model, from the same first-layer scores and random $\beta$ of that scale,
-# rests there in shares of ({glue:text}`free/simplified_each`). From 0.01 the share of the whole model over both is {glue:text}`free/rests_small`: shoulders that are nowhere flat. With everything lifted
-# we count {glue:text}`free/rests_lifted`. This is an upper bound: in slow training noise alone can meet the criterion. Three of the four offsets find a
-# head of their own in shares of {glue:text}`free/found_window`, {glue:text}`free/found_small` and {glue:text}`free/found_lifted` of the seeds.
+# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides.
+#
+# | Rests at the first and second inner plateau | share of the seeds |
+# |---|---|
+# | whole model, window kept, scale 0.1 | {glue:text}`free/rests_each` |
+# | simplified model from the same first-layer scores and random $\beta$ | {glue:text}`free/simplified_each` |
+# | whole model, scale 0.01, both plateaus: shoulders that are nowhere flat | {glue:text}`free/rests_small` |
+# | everything lifted, both: an upper bound, as noise alone can meet the criterion in slow training | {glue:text}`free/rests_lifted` |
+#
+# | Three of the four offsets find a head of their own | share of the seeds |
+# |---|---|
+# | window kept, scale 0.1 | {glue:text}`free/found_window` |
+# | window kept, scale 0.01 | {glue:text}`free/found_small` |
+# | everything lifted | {glue:text}`free/found_lifted` |
 
 # %% [markdown]
 # ## What to take away

@@ -31,6 +31,7 @@ import torch
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.agarwal2025 import (
     chain_runs,
     closed_forms,
@@ -57,7 +58,22 @@ record = Recorder("agarwal2025", profile)
 
 # %% [markdown]
 # ## The gradients
-# A head turns inputs $x_j$ into queries, keys and values, scores $s_{ij} = q_i \cdot k_j / \sqrt{d_k}$, weights $\alpha_{ij}$, contexts $g_i = \sum_j \alpha_{ij} v_j$ and logits $W_O g_i + b$. With $u_i =
+# A head turns inputs $x_j$ into queries $q_i$, keys $k_j$ and values $v_j$. A position $i$ asks, and every position $j$ answers:
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"x_j", "The inputs; queries, keys and values are linear in them."),
+    scores=(r"s_{ij} = q_i \cdot k_j / \sqrt{d_k}", "How well key j fits query i."),
+    weights=(r"\alpha_{ij}", "The softmax of the scores: positive, with sum one."),
+    values=(r"v_j = W_V x_j", "What position j passes on."),
+    answer=(
+        r"g_i = \sum_j \alpha_{ij} v_j",
+        "The context; the logits are W_O g_i + b.",
+    ),
+)
+
+# %% [markdown]
+# The logits are $W_O g_i + b$, and their softmax $p_i$ is the prediction. With $u_i =
 # W_O^\top (p_i - e_{y_i})$, the error that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions, $C$ classes and the learning rate $\eta$,
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
@@ -74,7 +90,8 @@ record.verdicts("eq13-32")
 
 # %% [markdown]
 # ### The head in code
-# The whole model, on a sequence of the paper's Markov chain. Automatic differentiation agrees with the closed forms; a larger rate for the values is one number in the loop.
+# The whole model, on a sequence of the paper's *sticky Markov chain*: eight symbols, of which the next is often the same or a near one. Automatic differentiation agrees with the closed forms; a
+# larger rate for the values is one number in the loop.
 
 # %% mystnb={"image": {"alt": "Cross-entropy of one head on a short Markov chain along 300 steps: the run whose values learn ten times as fast falls first."}}
 from torch.nn.functional import cross_entropy, one_hot
@@ -97,8 +114,9 @@ closed = closed_forms.causal_step(
     chain.x, one_hot(chain.y, 8).float(), *start
 )  # equations 13, 16, 23 and 28 to 32
 
+faster = 10  # change me: how many times as fast values learn, such as 3
 fig, ax = style.figure(1, height=2.6)
-for name, times in {"one rate": 1, "values learn 10 times as fast": 10}.items():
+for name, times in {"one rate": 1, f"values {faster} times as fast": faster}.items():
     weights, losses = [W.clone().requires_grad_() for W in start], []
     for step in range(300):
         loss = cross_entropy(head(chain.x, *weights), chain.y)
@@ -202,7 +220,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
 # attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump. At
-# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Pairs: $b$ frozen, $b$ trained.)
+# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs ($b$ frozen, then trained).
 #
 # The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
 # scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
@@ -212,10 +230,16 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ frozen | {glue:text}`scale/shares_frozen` |
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
-# On other seeds than those that chose the setting, attention covers fewer positions than before in {glue:text}`fig2-3/frozen_falls` and {glue:text}`fig2-3/trained_falls` of
-# them, and along a smooth loss in {glue:text}`fig2-3/frozen_both` and {glue:text}`fig2-3/trained_both`. In the median run a query's two heaviest keys end with
-# {glue:text}`fig2-3/frozen_mass` and {glue:text}`fig2-3/trained_mass` of its attention. Attention ends on at most half of the positions in {glue:text}`fig2-3/frozen` and
-# {glue:text}`fig2-3/trained` of the runs. The smooth run nearest to the medians is drawn.
+# On other seeds than those that chose the setting this comes out. The smooth run nearest to the medians, the *typical run*, is drawn.
+#
+# | Share of runs | $b$ frozen | $b$ trained |
+# |---|---|---|
+# | attention covers fewer positions than before | {glue:text}`fig2-3/frozen_falls` | {glue:text}`fig2-3/trained_falls` |
+# | and the loss is smooth | {glue:text}`fig2-3/frozen_both` | {glue:text}`fig2-3/trained_both` |
+# | attention ends on at most half of the positions | {glue:text}`fig2-3/frozen` | {glue:text}`fig2-3/trained` |
+# | the loss is smooth | {glue:text}`fig4/frozen` | {glue:text}`fig4/trained` |
+# | *of attention:* a query's two heaviest keys, median run | {glue:text}`fig2-3/frozen_mass` | {glue:text}`fig2-3/trained_mass` |
+# | *of the loss's fall:* while specialisation goes from a tenth to nine tenths | {glue:text}`fig4/frozen_gain` | {glue:text}`fig4/trained_gain` |
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -259,10 +283,13 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# The loss is smooth in {glue:text}`fig4/frozen` and {glue:text}`fig4/trained` of the runs. While specialisation goes from a tenth to nine tenths of its way, {glue:text}`fig4/frozen_gain`
-# and {glue:text}`fig4/trained_gain` of the fall happen, in {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its own lengths in
-# random directions. The mean rank is {glue:text}`fig5/frozen` and {glue:text}`fig5/trained`; five displacements from five different runs have {glue:text}`fig5/frozen_shuffled` and
-# {glue:text}`fig5/trained_shuffled`.
+# Specialisation takes {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its
+# own lengths in random directions:
+#
+# | Mean rank | $b$ frozen | $b$ trained |
+# |---|---|---|
+# | five displacements of one run | {glue:text}`fig5/frozen` | {glue:text}`fig5/trained` |
+# | five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
 #
 # Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
 
@@ -315,7 +342,7 @@ record.verdicts("q-entropy-rate", "bayes-floor")
 # ### Table 1 and figures 6 to 8
 # The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of the cross-entropy where equation 9 has
 # the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain
-# and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the schedule from the same weights on the same sequence. A third set halves the initial weights
+# and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the *schedule*, which is SGD with ten times the rate for values, from the same weights on the same sequence. A third set halves the initial weights
 # ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
 
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
@@ -511,7 +538,8 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 #
 # Seeds: {glue:text}`fair/seeds`. Rate 1 and Adam learn their sequence by heart (trained and held-out losses: {glue:text}`fair/by_heart`).
 #
-# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts ({glue:text}`fair/flow_law` of SGD's, for rates 0.02 and 0.1).
+# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts. Up to SGD's final loss that product is {glue:text}`fair/flow_law` of
+# SGD's own (uniform rates 0.02 and 0.1).
 # The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step. Gradient for gradient it reaches SGD's loss
 # {glue:text}`manual/speedup` times as fast.
 #

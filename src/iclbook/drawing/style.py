@@ -69,6 +69,8 @@ def show(*figures: Figure, of: Iterable[Results] = ()) -> None:
     of = tuple(of)
     for each in map(plt.figure, plt.get_fignums()):
         drawn_from[each] = of
+    if plt.get_backend().lower() == "agg":  # a program with no window
+        return plt.close("all")
     plt.show()
 
 

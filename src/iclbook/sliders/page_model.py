@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
@@ -54,6 +55,8 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
         of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description
+    if get_ipython() is None:
+        return print(f"[model in the page: {title}]")
     text = markup(model, title, description)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
