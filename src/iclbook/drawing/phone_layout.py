@@ -73,9 +73,10 @@ def _restack(figure: Figure, panels: list[Axes], least: float) -> bool:
     places = _places(panels, [rows.index(tops[ax]) for ax in panels])
     below, beside = (1 + max(place[k] for place in places) for k in (0, 1))
     heights = [0.0] * below
+    high = min(HIGH, max(1.6, 0.9 * TALLEST / below))  # of many panels each is lower
     for ax, (row, _) in zip(panels, places, strict=True):
         box = ax.get_window_extent()
-        heights[row] = max(heights[row], _height(ax, box.height / box.width, WIDTH / beside))
+        heights[row] = max(heights[row], _height(ax, box.height / box.width, WIDTH / beside, high))
     if len(panels) > 1:
         _show_labels(panels)
         grid = GridSpec(below, beside, figure=figure, height_ratios=heights)
@@ -88,20 +89,23 @@ def _restack(figure: Figure, panels: list[Axes], least: float) -> bool:
 
 def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
     """Row and column of every panel: one column of plots; matrices two abreast, those that stood below each other side by side."""
-    if len(panels) < 4 or not all(ax.images for ax in panels) or max(rows) > 1:
+    if len(panels) < 4 or not all(ax.images for ax in panels):
         return [(place, 0) for place in range(len(panels))]
+    if max(rows) > 1:  # a table of maps stays one, as far as its maps can be seen
+        columns = max(map(rows.count, rows))
+        return [(row, rows[:place].count(row)) if columns < 4 else (place, 0) for place, row in enumerate(rows)]
     if max(rows) == 0:
         return [(place // 2, place % 2) for place in range(len(panels))]
     return [(rows[:place].count(row), row) for place, row in enumerate(rows)]
 
 
-def _height(ax: Axes, shape: float, width: float) -> float:
-    """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width."""
+def _height(ax: Axes, shape: float, width: float, high: float) -> float:
+    """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width, ``high`` the most for curves."""
     if ax.images and ax.get_aspect() != "auto":
         rows, columns = np.shape(ax.images[0].get_array())[:2]
         return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
     entries = ax.get_legend().get_texts() if ax.get_legend() else ()
-    return float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)) + LINE * len(entries)
+    return float(np.clip(0.8 * width * shape + 0.6, min(LOW, high), high)) + LINE * len(entries)
 
 
 def _show_labels(panels: list[Axes]) -> None:
