@@ -420,11 +420,19 @@ section_9_6.table(diverse)
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 
 # %% tags=["hide-input"]
-record.all(ladder.power_values() | pretrained.records())
+published = pretrained.records()
+record.all(ladder.power_values() | published)
 record.verdicts(
     "q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own", "q-published-nulls"
 )
 pretrained.table()
+
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Four panels of printed values as crosses, each with an empty box: ratios of sinks at three steps, three pairs of rates, error reductions of five models from peak to end, three correlations."}}
+style.show(ladder_figures.printed_only(published))
+
+# %% [markdown]
+# *What the paper prints of published models (paper: Figures 4 to 7), and an empty place for what a run of the commands above would fill in. Dotted: equal rates; arrows: from the peak to the end of
+# training.*
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own

@@ -1,6 +1,7 @@
 """A figure laid out anew for a phone: its panels below each other, its words at the size that they have on a wide page."""
 
 import pickle
+import re
 import textwrap
 import warnings
 from itertools import pairwise
@@ -21,6 +22,7 @@ WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches: least and largest height of a panel, and minimum width of the plotting area beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
 LINE = 0.2  # inches of a line of a legend
+ROW = 0.25  # inches of a row that has a name: two dots above each other can be told apart
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
@@ -105,7 +107,9 @@ def _height(ax: Axes, shape: float, width: float, high: float) -> float:
         rows, columns = np.shape(ax.images[0].get_array())[:2]
         return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
     entries = ax.get_legend().get_texts() if ax.get_legend() else ()
-    return float(np.clip(0.8 * width * shape + 0.6, min(LOW, high), high)) + LINE * len(entries)
+    rows = sum(any(map(str.isalpha, re.sub(r"\$.*?\$", "", text.get_text()))) for text in ax.get_yticklabels())
+    height = float(np.clip(0.8 * width * shape + 0.6, min(LOW, high), high))
+    return max(height, ROW * rows + 0.6) + LINE * len(entries)
 
 
 def _show_labels(panels: list[Axes]) -> None:
