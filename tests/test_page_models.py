@@ -113,7 +113,7 @@ def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
     assert borrowed.filled(inside, "book/a", "paper", tmp_path) == inside
 
 
-CARD = """
+CARD = '''
 from iclbook.drawing import style
 
 
@@ -122,7 +122,7 @@ def rising(numbers):
     fig, ax = style.figure(width=3.2, height=1.8)
     ax.plot([float(row["x"]) for row in numbers("waves", "a line")])
     return fig
-"""
+'''
 
 
 def test_a_card_is_drawn_for_both_themes_from_the_numbers_of_a_figure(tmp_path):
