@@ -581,8 +581,8 @@ record.all(
 )
 
 # %% [markdown]
-# *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
-# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
+# *Theorem 2 holds for $B$, whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
+# point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
 # %% tags=["remove-input"]
 record.verdicts("thm1", "thm2", "q-thm2-all")

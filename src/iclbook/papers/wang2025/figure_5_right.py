@@ -249,8 +249,8 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
     names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
     for i, what in enumerate(names):
         for j, pair in enumerate(pairs(results, what)):
-            x = (i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j)
-            ax.plot(x, [hits.mean() for hits in pair], color=style.COLOURS["dummy"], lw=1.5, zorder=1)
+            x = (i - 0.25 + 0.1 * j, i + 0.15 + 0.1 * j)
+            ax.plot(x, [hits.mean() for hits in pair], color=style.INK, lw=1.5, zorder=5)
             for end, label in enumerate(("trained on 900 classes", "trained on all 1,000")):
                 look = {"fmt": "os"[end], "ms": 5, "color": style.PALETTE[2 * end], "capsize": 2}
                 _bar(ax, x[end], pair[end], label=None if i or j else label, **look)
