@@ -665,8 +665,8 @@ style.show(
 )
 
 # %% [markdown]
-# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
-# % intervals, grey: the probes'.*
+# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention;
+# 95 % intervals, grey: the probes'.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
