@@ -21,6 +21,7 @@ WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches: least and largest height of a panel, and minimum width of the plotting area beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
 LINE = 0.2  # inches of a line of a legend
+ROW = 0.24  # inches of a named row
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
@@ -96,10 +97,11 @@ def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
 def _height(ax: Axes, shape: float, width: float) -> float:
     """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width."""
     if ax.images and ax.get_aspect() != "auto":
-        rows, columns = np.shape(ax.images[0].get_array())[:2]
-        return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
+        columns, rows = np.abs(np.diff([ax.get_xlim(), ax.get_ylim()])).ravel()  # maps may stand beside each other
+        return float(np.clip((width - 0.6) * rows / columns, 0.3, (WIDTH - 0.8) * (1 + (len(ax.images) > 1)))) + 0.4
     entries = ax.get_legend().get_texts() if ax.get_legend() else ()
-    return float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)) + LINE * len(entries)
+    named = [label for label in ax.get_yticklabels() if any(map(str.isalpha, label.get_text()))]
+    return max(float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)), ROW * len(named) + 0.5) + LINE * len(entries)
 
 
 def _show_labels(panels: list[Axes]) -> None:

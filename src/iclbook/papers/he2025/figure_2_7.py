@@ -15,6 +15,7 @@ from .circuits import Heads, Records, median_error, stacked, typical
 from .dynamics import COUNTS, PATTERNS, RATE, Trajectory
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
+from .trained_circuits import legend_below
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
@@ -80,12 +81,15 @@ def dummy_records(four: Heads, seed_sweep: Heads) -> Records:
 def plot_endings(ends: Mapping[str, ByCount]) -> Figure:
     """Shares of runs that end with heads of one sign only and with a dummy head, by head count, for each way of training."""
     fig, axes = style.figure(len(ends), height=2.6, sharey=True)
-    kinds = (("one_sided", "heads of one sign only", "positive"), ("dummy", "a dummy head", "dummy"))
+    kinds = (
+        ("one_sided", "heads of one sign only", style.PALETTE[6]),
+        ("dummy", "a dummy head", style.COLOURS["dummy"]),
+    )
     for ax, (name, by_h) in zip(axes, ends.items(), strict=True):
         places = np.arange(len(by_h))
-        for offset, (key, label, kind) in zip((-0.2, 0.2), kinds, strict=True):
+        for offset, (key, label, colour) in zip((-0.2, 0.2), kinds, strict=True):
             shares = [100 * found[key].mean() for found in by_h.values()]
-            bars = ax.bar(places + offset, shares, 0.38, color=style.COLOURS[kind], label=label)
+            bars = ax.bar(places + offset, shares, 0.38, color=colour, label=label)
             ax.bar_label(bars, fmt="%.1f", fontsize=8, padding=1)
         ax.set_xticks(places, [f"H = {h}" for h in by_h])
         ax.set_title(name)
@@ -145,8 +149,8 @@ def plot_stage_times(times: ByCount) -> Figure:
         data = [RATE * np.maximum(found[k][np.isfinite(found[k])], 1) for k in STAGES]
         look = {"whis": (5, 95), "showfliers": False, "patch_artist": True, "widths": 0.6}
         parts = ax.boxplot(data, tick_labels=list(STAGES.values()), medianprops={"color": style.INK}, **look)
-        for box, colour in zip(parts["boxes"], style.PALETTE, strict=False):
-            box.set(facecolor=colour, alpha=0.7)
+        for box in parts["boxes"]:
+            box.set(facecolor=style.GRID)
         ax.set_yscale("log")
         ax.set_title(f"H = {h} ({len(found['sign'])} runs)")
         ax.tick_params(axis="x", labelsize=8)
@@ -165,22 +169,25 @@ def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> Trajec
 
 def plot_stages(paths: Trajectory, run: int) -> Figure:
     """omega and mu of one run of gradient descent on the approximate loss against time (rate times steps), and when each pattern appears for good."""
-    fig, (left, right) = style.figure(2, height=2.9)
+    fig, (left, right) = style.figure(2, height=3.1)
     time, omega, mu = RATE * np.maximum(paths.steps, 0.5), paths.omega[:, run], paths.mu[:, run]
     for ax, values, label, bounds in (
         (left, omega, "ω of each head", (-1.0, 1.0)),
         (right, mu, "μ of each head", (-2.6, 2.6)),
     ):
-        for sign, of_head in zip(omega[-1] > 0, values.T, strict=True):
-            ax.plot(time, of_head, color=style.COLOURS["positive" if sign else "negative"])
+        for sign, of_head in sorted(zip(omega[-1] > 0, values.T, strict=True), key=lambda head: head[0]):
+            kind = "positive" if sign else "negative"
+            ax.plot(time, of_head, color=style.COLOURS[kind], label=f"{kind} head")
         ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label, ylim=bounds)
     times = dynamics.stage_times(paths.steps, omega, mu)
     for (kind, at), height in zip(times.items(), (0.02, 0.1, 0.18), strict=True):
         if np.isfinite(at):
-            when = RATE * max(float(at), 0.5)
+            when, late = RATE * max(float(at), 0.5), at > 100 / RATE
             for ax in (left, right):
                 ax.axvline(when, color=style.INK, lw=0.8, ls=":")
-            left.text(when, height, f" {STAGES[kind]}", transform=left.get_xaxis_transform(), fontsize=8)
+                look = {"transform": ax.get_xaxis_transform(), "fontsize": 8, "ha": "right" if late else "left"}
+                ax.text(when, height, f"{STAGES[kind]} " if late else f" {STAGES[kind]}", **look)
+    legend_below(fig, left)
     return fig
 
 
@@ -198,8 +205,11 @@ def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
         frame,
         [Slider("scale", "initial scale", scales, live=(0.001, 1.0, 0.1), log=True)],
         start={"scale": 0.03},
-        title="Gradient descent on the approximate loss, four heads, one start direction",
-        description="Try: the smallest start: the stages draw apart.",
+        title="Signs first, then zero sum, then one scale: gradient descent on the approximate loss, four heads",
+        description=(
+            "First the signs settle, then the μ sum to zero, then all heads share one |ω|. Orange: heads that add; blue: heads that subtract; "
+            "dotted: from when each holds for good. Try: the smallest start: nothing happens for long, and then all three within a short time."
+        ),
         alt=lambda scale: f"omega and mu of four heads against time, from initial scale {scale}.",
     )
 
@@ -230,7 +240,7 @@ def plot_flow(found: dict[str, Array]) -> Figure:
     """gamma along gradient flow on the approximate loss, with the closed form on the solution manifold."""
     fig, ax = style.figure(aspect=0.45)
     ax.loglog(found["times"][1:], found["gamma"][1:], color=style.COLOURS["measured"], label="gradient flow")
-    style.theory_line(ax, found["late"], found["closed"], "closed form of the valley")
+    style.theory_line(ax, found["late"], found["closed"], "closed form on the solution manifold")
     paper = printed("he2025")["fig2.8/gamma"]
     style.paper_line(ax, paper, f"paper: {paper:g}")
     style.log_ticks(ax, "y", (0.03, 0.05, 0.1, paper, 0.2, 0.3))
