@@ -327,8 +327,7 @@ record.verdicts("fig2.8", "kf4")
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three and four heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
-    trained_circuits.plot_splits({h: every[h] for h in PAPER_HEADS if h > 2}),
-    of=[iso],
+    trained_circuits.plot_splits({h: every[h] for h in PAPER_HEADS if h > 2}), of=[iso]
 )
 record.all(trained_circuits.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")

@@ -130,6 +130,23 @@ def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
             ax.annotate(name, (places[name], np.interp(places[name], *line.get_data())), (0, up), **look)
 
 
+def name_ends(ax: Axes, apart: float = 0.08) -> None:
+    """Write the names of lines at their right ends, in their colours, in place of a legend: at least a share ``apart`` of the panel's height from each other.
+    The limits of the panel must stand."""
+    to_axes = ax.transData + ax.transAxes.inverted()
+    lines = [line for line in ax.lines if not line.get_label().startswith("_")]
+    ends = sorted((float(to_axes.transform(line.get_xydata()[-1])[1]), n) for n, line in enumerate(lines))
+    heights = [height for height, _ in ends]
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + apart)
+    heights[-1] = min(heights[-1], 1.0)
+    for i in reversed(range(len(heights) - 1)):
+        heights[i] = min(heights[i], heights[i + 1] - apart)
+    for height, (_, n) in zip(heights, ends, strict=True):
+        look = {"xycoords": "axes fraction", "xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(lines[n].get_label(), (1, height), fontsize=8.5, color=lines[n].get_color(), **look)
+
+
 def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:
     """A logarithmic axis with these ticks only, written as plain numbers (for less than about two decades)."""
     line = ax.xaxis if axis == "x" else ax.yaxis
@@ -173,7 +190,7 @@ def heatmap(
         ax.set_title(title)
     for (row, col), value in np.ndenumerate(matrix) if annotate else ():
         text = format(value, annotate)
-        text = text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
+        text = text if text.strip("-0.%") else text.lstrip("-")  # no "-0.00"
         colour = "white" if abs(value) > 0.55 * limit else INK  # on a dark field
         ax.text(col, row, text, ha="center", va="center", fontsize=7, color=colour)
     return image

@@ -72,11 +72,11 @@ def plot_race(race: Race, ratio: float, stay: float) -> Figure:
     steps = np.arange(len(race.sgd))
     ax.plot(steps, race.schedule, color=COLOUR["em"], label="schedule")
     ax.plot(steps, race.sgd, color=COLOUR["sgd"], ls=DASH["sgd"], label="SGD")
-    ax.plot(steps, race.uniform, color=style.PALETTE[2], ls=(0, (1, 1.2)), label="larger rate for all")
-    ax.axhline(race.floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="Bayes floor")
+    ax.plot(steps, race.uniform, color=COLOUR["sgd"], ls=(0, (1, 1.2)), label="larger rate\nfor all")
+    style.theory_line(ax, steps[[0, -1]], [race.floor] * 2, "Bayes floor")
     title = f"$\\eta_V / \\eta$ = {ratio:g}, chance to stay {stay:g}"
-    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 2.55), title=title)
-    ax.legend(loc="upper center", ncols=4, fontsize=8)
+    ax.set(xlabel="step", ylabel="loss (nats)", xlim=(0, steps[-1]), ylim=(0, 2.3), title=title)
+    style.name_ends(ax, 0.12)
     return fig
 
 
@@ -124,7 +124,7 @@ def show_race(few: bool) -> None:
         title="The schedule on a short chain",
         description=(
             "150 symbols, base rate 0.02, one seed; below the floor they are learned by heart. "
-            "Try: ratio 30: the schedule gains on SGD, its value rate for all (green) far more."
+            "Try: ratio 30: the schedule gains on SGD, its value rate for all (dotted) far more."
         ),
         alt=lambda ratio, stay: f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}.",
     )
