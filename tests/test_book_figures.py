@@ -89,7 +89,7 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
     below = figure[2].astext()
     assert "Numbers of all frames</a> (CSV" in below
     assert 'href="../_figures/waves-figure-2.csv"' in below
-    assert 'alt="two waves" src="../_figures/waves-abc.png"' in figure.astext()
+    assert 'alt="two waves" src="../_figures/waves-frame-sha.png"' in figure.astext()
     assert unknown.parent["classes"] == ["cell_output"], "a widget that is no slider of ours stays as it is"
 
 

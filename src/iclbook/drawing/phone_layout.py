@@ -25,11 +25,11 @@ ROW = 0.24  # inches of a named row
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
-def phone_layout(figure: Figure, dpi: float) -> Figure | None:
+def phone_layout(figure: Figure, dpi: float, height: float | None = None) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
     The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window and is laid out, for good, at a
-    resolution.
+    resolution and, if one is given (frames of one slider keep their size), at a ``height`` in inches.
     """
     try:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
@@ -45,7 +45,7 @@ def phone_layout(figure: Figure, dpi: float) -> Figure | None:
         ax.remove()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # before its lines are broken a figure may have no room
-        if not panels or copy.subfigs or not _restack(copy, panels):
+        if not panels or copy.subfigs or not _restack(copy, panels, height):
             return None
         _fit(copy, panels)
     with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def phone_layout(figure: Figure, dpi: float) -> Figure | None:
     return copy if words.x0 >= -0.03 and words.x1 <= WIDTH + 0.03 else None  # none leave the page
 
 
-def _restack(figure: Figure, panels: list[Axes]) -> bool:
+def _restack(figure: Figure, panels: list[Axes], height: float | None) -> bool:
     """Put the panels below each other in the order of reading; false if a panel is in no grid, or if the figure would become too tall."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
@@ -81,7 +81,7 @@ def _restack(figure: Figure, panels: list[Axes]) -> bool:
         for ax, place in zip(panels, places, strict=True):
             ax.set_subplotspec(grid[place])
     tall = sum(heights) + sum(LINE * len(legend.get_texts()) for legend in figure.legends)
-    figure.set_size_inches(WIDTH, tall)
+    figure.set_size_inches(WIDTH, height or tall)
     return tall <= TALLEST
 
 

@@ -1,7 +1,7 @@
 """One look for every figure of the book: sizes, fonts, colours and the few shapes that all chapters share.
 
 A figure fills the text column of 700 CSS pixels and keeps the size that it was given (no tight bounding box): frames of one slider must not jump. It is opaque, near-white
-ground and dark ink, and the book's style sheet makes it a card, so it reads the same on the light and on the dark page.
+ground and dark ink; the dark page has a second drawing of it, whose colours ``dark.py`` derives from those here.
 
 Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
 
@@ -40,15 +40,19 @@ COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
     "measured": "#0072B2",
     "positive": "#D55E00",  # heads by the sign of omega; the same hues as DIVERGING
     "negative": "#0072B2",
+    "adds": "#D55E00",  # such a head's share of the answer
+    "subtracts": "#0072B2",
+    "schedule": "#009E73",  # of learning rates, EM-like; SGD is "sgd"
+    "sgd": "#735300",
     "dummy": "#8C8C8C",
     "gd": "#009E73",
-    "debiased": "#56B4E9",
+    "debiased": "#332288",
     "ridge": "#1F2328",
-    1: "#E69F00",
+    1: "#735300",
     2: "#0072B2",
     3: "#009E73",
     4: "#D55E00",
-    8: "#CC79A7",
+    8: "#C0609A",
 }
 #: A second cue beside colour, for prints in grey and for colour-blind readers.
 MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}
@@ -56,6 +60,11 @@ MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s
 #: Signed values: blue below zero, vermilion above, the ground's own light tone at zero. Lightness falls evenly on both sides.
 DIVERGING = LinearSegmentedColormap.from_list(
     "iclbook_diverging", ["#053B66", "#0072B2", "#8CC0DF", "#F7F7F4", "#F3B48E", "#D55E00", "#7A2E00"]
+)
+
+#: Values from nothing to much: from the ground to the ink, lightness falls evenly; on the dark page from the dark ground to bright.
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "iclbook_sequential", ["#F7F7F4", "#CFE3DC", "#84BFC0", "#3A8FB0", "#1D5C93", "#26306B", "#1B1447"]
 )
 
 
