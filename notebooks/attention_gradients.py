@@ -280,7 +280,7 @@ record.all(figures_1_to_5.one_step_values(steepest))
 
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel shows both steps, enlarged; the three arrows lie along one line and are drawn
-# beside each other. Green: the value; dark: the context; pink: the error.*
+# beside each other. Indigo: the value; black: the context; pink: the error.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig1")
@@ -370,7 +370,7 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule (orange) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends of both, and the printed steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends of both, and the printed steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
@@ -497,7 +497,7 @@ fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; blue: one rate for everything, orange: the schedule and its alternating form, dark: others; dotted: the Bayes floor.*
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; brown: one rate for everything, green: the schedule and its alternating form, grey: others; dotted: the Bayes floor.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
@@ -529,10 +529,10 @@ sliders.show_race(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Does attention settle first?
 # Does attention settle early while values move on and the error falls? Here is the same head on fresh sequences, which nothing can learn by heart.
-# *Way left* is the distance to the end of training over that at the start: of attention, of values, and of calibration (the root of the held-out loss above its floor, since a loss is of second order
+# *Distance left* is the distance to the end of training over that at the start: of attention, of values, and of calibration (the root of the held-out loss above its floor, since a loss is of second order
 # in that distance).
 
-# %% mystnb={"image": {"alt": "Way left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Distance left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
 on_fresh = figure_9.followed(study["fresh"], stored["fresh"])
 left = figure_9.head_left(on_fresh, stored["fresh"]["runs/gap"])
 unfurling = results("unfurling", profile, device)
@@ -679,12 +679,8 @@ record.all(
 # %% [markdown]
 # *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Means over seeds, a bar at the end: their range; triangles: printed, of Paper I's larger models.*
 
-# %% mystnb={"image": {"alt": "Error of the entropy against the training step for four models on both tasks: the curves fall together and are still falling at the end."}} tags=["hide-input"]
-wind_tunnel.plot_errors_by_step(tunnel)
-style.show(of=tunnel.values())
-
 # %% [markdown]
-# *All four learn bijections alike; on hidden Markov models the LSTM ends lowest. Error over the places of the training length, means over seeds, a bar at the end: their range.* None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
+# None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
 # the *best*: it carries beliefs through the dynamics, also at three times the training length. Printed is a factor of 8.5 between LSTM and transformer; here it is
 # {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds {glue:text}`tunnel/hmm/p_lstm`). On bijections only an MLP that reads a single token fails ({glue:text}`tunnel/bijection/prior` bits), and
 # it has no choice.

@@ -251,7 +251,7 @@ record.verdicts("fig2.6")
 
 # %% [markdown]
 # How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or with heads of one sign? {glue:text}`runs/seeds` seeds are too few to tell. So the full model is also
-# trained from {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The right panel shows
+# trained from {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The second panel shows
 # the same for plain gradient descent on the approximate loss, which is explained below.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares of runs by the way they end, for H = 2, 3, 4: Adam on the full model and gradient descent on the approximate loss."}}
@@ -552,8 +552,12 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 # Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that with two and
 # three heads the $\mu$ cancel in the second stage only, and with four heads between the two.
 
-# %% tags=["hide-input"]
-figure_2_7.show_stages(d, L, s2, few=not paper)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of four heads against time from a small start: signs match first, then the mu sum to zero, then all omega of a side coincide."}}
+style.show(figure_2_7.plot_stages(0.03, d, L, s2))
+
+# %% [markdown]
+# *First the signs settle, then the $\mu$ sum to zero, then all heads share one $|\omega|$: four heads from one start of scale 0.03. Orange: heads that add; blue: heads that subtract; dotted: from when
+# each holds for good.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "When sign matching, zero sum and homogeneous scaling appear for good, for 2, 3 and 4 heads."}}
 times = figure_2_7.stage_times(descent)

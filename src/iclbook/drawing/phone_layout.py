@@ -21,7 +21,7 @@ WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches: least and largest height of a panel, and minimum width of the plotting area beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
 LINE = 0.2  # inches of a line of a legend
-ROW = 0.24  # inches of a named row
+ROW = 0.3  # inches of a named row
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 

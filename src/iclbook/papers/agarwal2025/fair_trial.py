@@ -123,29 +123,26 @@ def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) 
 
 
 def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: float) -> Figure:
-    """Training loss along the steps, and lowest held-out loss, of every arm on the same seeds."""
-    fig, axes = style.figure(2, height=3.6, width_ratios=(1.4, 1))
+    """Training loss along the steps, and lowest held-out loss, of every arm on the same seeds; dotted: the Bayes floors."""
+    fig, (left, right) = style.figure(2, height=3.6, width_ratios=(1.25, 1))
     best = {name: float(every[name]["held_out"].mean(1).min()) for name in ARM_NAMES if name in every}
-    names = sorted(best, key=best.__getitem__, reverse=True)
-    one_rate = {name for name in names if name == "sgd" or name.startswith("uniform")}
-    lowest = min(float(every[name]["nll"].mean(1).min()) for name in names)
-    for n, name in enumerate(names):
-        colour = (
-            COLOUR["em"] if name in ("em", "alternating") else COLOUR["sgd"] if name in one_rate else style.PALETTE[6]
-        )
+    lowest = min(float(every[name]["nll"].mean(1).min()) for name in best)
+    for n, name in enumerate(sorted(best, key=best.__getitem__, reverse=True)):
+        one_rate = name == "sgd" or name.startswith("uniform")
+        colour = COLOUR["sgd"] if one_rate else COLOUR["em"] if name in ("em", "alternating") else style.PALETTE[6]
         look = {"color": colour, "lw": 2.6 if name == "em" else 1.3}
-        axes[0].plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
-        axes[1].plot([held_out_floor, best[name]], [-n, -n], **look)
-        axes[1].plot(best[name], -n, "o", color=look["color"], ms=5.5)
-    axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3)
-    axes[1].axvline(held_out_floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
-    axes[1].axvline(math.log(8), color=style.COLOURS["dummy"], lw=1, label="ln 8")
-    axes[0].set(xlabel="step", ylabel="training loss (nats)", ylim=(0.97 * min(floor, lowest), 2.11))
-    axes[0].set_xlim(0, every["em"].steps[-1])
-    style.name_ends(axes[0], 0.075)
-    axes[1].set_yticks([-n for n in range(len(names))], [ARM_NAMES[n] for n in names], fontsize=8)
-    axes[1].set(xlabel="lowest held-out loss", xticks=(1.9, 2.0))
-    axes[1].legend(loc="lower right", fontsize=8)
+        left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
+        right.plot([held_out_floor, best[name]], [-n, -n], **look)
+        right.plot(best[name], -n, "o", color=colour, ms=5.5)
+        beside = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5, "color": colour}
+        right.annotate(ARM_NAMES[name], (best[name], -n), **beside)
+    look = {"color": style.INK, "ls": (0, (1, 1.6)), "lw": 1.3}
+    left.axhline(floor, **look)
+    right.axvline(held_out_floor, **look)
+    left.set(xlabel="step", ylabel="training loss (nats)", xlim=(0, every["em"].steps[-1]))
+    left.set_ylim(0.97 * min(floor, lowest), 2.11)
+    style.name_ends(left, 0.075)
+    right.set(xlabel="lowest held-out loss (nats)", yticks=[], xlim=(None, held_out_floor + 0.42))
     return fig
 
 

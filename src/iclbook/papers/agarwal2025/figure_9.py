@@ -318,7 +318,7 @@ def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str,
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
     """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
     fig, axes = style.figure(len(panels), height=2.8, sharey=True)
-    looks = (style.COLOURS[8], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
+    looks = (style.PALETTE[5], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
     for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
         for (colour, dash), (name, own) in zip(looks, left.items(), strict=True):
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)

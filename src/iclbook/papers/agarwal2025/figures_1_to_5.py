@@ -137,10 +137,10 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
     step = {name: part[r] for name, part in steps.items()}
     _arrow(axes[0], step["v"], COLOUR["values"], "value $v_j$")
     _arrow(axes[0], step["g"], style.INK, "context $g_i$")
-    _arrow(axes[0], step["u_i"], style.COLOURS[8], "error $u_i$")
+    _arrow(axes[0], step["u_i"], style.PALETTE[5], "error $u_i$")
     axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
     scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
-    _arrow(axes[1], step["u_bar"], style.COLOURS[8], r"signal $\bar u_j$")
+    _arrow(axes[1], step["u_bar"], style.PALETTE[5], r"signal $\bar u_j$")
     aside = 0.12 * step["u_bar"][::-1] * (1, -1)
     _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (x {scale:.0f})", aside)
     _arrow(axes[1], step["dg"] * scale, style.INK, rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)

@@ -211,7 +211,7 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
 # -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
 
 #: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), and the values.
-COLOUR = {"em": style.COLOURS["positive"], "sgd": style.COLOURS["negative"], "values": style.COLOURS["gd"]}
+COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"], "values": style.PALETTE[4]}
 NAME = {"em": "schedule", "sgd": "SGD"}
 DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
@@ -237,7 +237,7 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
         for arm, curve in (("em", em), ("sgd", sgd)):
             values, colour = curve[METRICS[metric]], COLOUR[arm]
             ax.fill_between(curve.steps, values.min(1), values.max(1), fc=colour, ec=colour, alpha=0.15, lw=1)
-            ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm], label=NAME[arm])
+            ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm])
             ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
             beside = {
                 "textcoords": "offset points",

@@ -196,20 +196,6 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
     return fig
 
 
-def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
-    """Mean error over the places of the training length, against the training step."""
-    fig, axes = style.figure(2, height=2.8)
-    for ax, own, title in zip(axes, results.values(), ("hidden Markov models", "bijection elimination"), strict=True):
-        for model in LOOKS:
-            steps = own[f"{model}/steps"]
-            _line(ax, steps[1:], own[f"{model}/mae_train"][1:].mean(-1).T, model)
-        style.log_ticks(ax, "x", [t for t in (30, 100, 300, 1000, 3000) if t <= steps[-1]])
-        ax.set(ylim=(0, None), xlabel="step", title=title)
-    axes[0].set_ylabel("error of the entropy (bits)")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    return fig
-
-
 def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
     """What the paper prints of keys and of attention-weighted values beside the transformer's, a dot for each seed: all of it lies between 0 and 1."""
     says, (before, *_, after) = printed("agarwal2025"), key_cosines(results["tunnel_bijection"]).swapaxes(0, 1)

@@ -71,18 +71,17 @@ def named(name: str, kq: np.ndarray, ov: np.ndarray) -> str:
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
     """Figure 2.1: the head of the first run by reading, a group and the factor on its scores; right, all entries of KQ of all runs, and the paper's 1/sqrt(d)."""
     fig, (ax, right) = style.figure(2, height=2.75, width_ratios=(1, 1.2))
-    heads = {name: [of[0] for of in matrices(group, -1, 0, scale)] for name, (group, scale) in readings.items()}
-    limits = [max(np.abs(card[k]).max() for card in heads.values()) for k in (0, 1)]
-    draw_cards(ax, [[*heads.values()]], limits, [named(name, *card) for name, card in heads.items()])
-    name_maps(ax, next(iter(heads.values()))[0])
-    for (name, (group, scale)), shift, marker in zip(readings.items(), (-0.14, 0.14), "os", strict=True):
-        kq = np.concatenate([matrices(group, -1, run, scale)[0] for run in range(group["kq"].shape[1])])  # (R, D, d)
+    cards = {name: [of[0] for of in matrices(group, -1, 0, scale)] for name, (group, scale) in readings.items()}
+    limits = [max(np.abs(card[k]).max() for card in cards.values()) for k in (0, 1)]
+    draw_cards(ax, [[*cards.values()]], limits, [named(name, *card) for name, card in cards.items()])
+    name_maps(ax, next(iter(cards.values()))[0])
+    for n, (name, (group, scale)) in enumerate(readings.items()):
+        kq = scale * np.abs(group["kq"][-1, :, 0, :, :-1])  # (R, D, d)
         own = np.eye(*kq.shape[1:], dtype=bool)
-        for place, values in enumerate((kq[:, own], kq[:, ~own])):
-            across = place + shift + np.linspace(-0.08, 0.08, values.size)
-            label = name if place == 0 else None
-            look = {"color": style.INK if marker == "o" else style.COLOURS["dummy"], "ms": 3.5, "label": label}
-            right.plot(across, np.abs(values.ravel()), marker, **look)
+        look = {"color": (style.INK, style.COLOURS["dummy"])[n], "ms": 3.5}
+        for place, values in enumerate((kq[:, own].ravel(), kq[:, ~own].ravel())):
+            across = place + 0.28 * n - 0.14 + np.linspace(-0.08, 0.08, len(values))
+            right.plot(across, values, "os"[n], **look | ({} if place else {"label": name}))
     style.paper_line(right, kq.shape[-1] ** -0.5, f"paper: 1/√d = {number(kq.shape[-1] ** -0.5)}")
     right.set_xticks([0, 1], ["the diagonal", "all other entries"])
     right.set(xlim=(-0.5, 1.5), ylim=(-0.03, None), ylabel="|entry of KQ|, all seeds")
@@ -107,7 +106,8 @@ def show_circuits(results: Results, few: bool) -> None:
     shares = (0, 1.0) if few else (0, 0.001, 0.005, 0.03, 1.0)
     steps = results["h2/steps"]
     shown = sorted({int(np.argmin(np.abs(steps - share * steps[-1]))) for share in shares})
-    choices = {f"{h} heads" + {2: " (paper: Figure 2.6)", 4: " (2.7)"}.get(h, ""): h for h in counts}
+    # the tallest first: on a phone the others take its size
+    choices = {f"{h} heads" + {2: " (paper: Figure 2.6)", 4: " (2.7)"}.get(h, ""): h for h in reversed(counts)}
 
     def frame(heads: str) -> Figure:
         strips = [matrices(results.group(f"h{choices[heads]}"), record, 0) for record in shown]
@@ -118,11 +118,13 @@ def show_circuits(results: Results, few: bool) -> None:
         middle = (len(rows[0][0][0]) + SMALL_GAP + 1) / 2
         ax.set_yticks([h * tall + middle for h in range(len(rows))], [f"head {h + 1}" for h in range(len(rows))])
         ax.set_xlabel("training step")
+        ax.set_anchor("N")
         return fig
 
     show(
         frame,
         [Slider("heads", "", [*choices])],
+        start={"heads": [*choices][-1]},
         title="From noise to one diagonal and one entry: KQ above OV, along training",
         description=(
             f"The patterns are there early, and then only change their size (paper: Figures 2.6 and 2.7). Orange adds, blue subtracts; colours of KQ end at ±{STRIP:g}; "
@@ -136,39 +138,27 @@ def show_circuits(results: Results, few: bool) -> None:
 # -- Figure 1 -----------------------------------------------------------------------------------------------------------
 
 
-def _matrix(ax: Axes, left: float, shape: tuple[int, int], name: str, used: np.ndarray, texts: Mapping = {}) -> float:
-    """A matrix of cells, light where an entry can matter and starred where it cannot; returns where it ends."""
-    rows, columns = shape
-    for (i, j), matters in np.ndenumerate(np.broadcast_to(used, shape)):
-        corner = left + j, 3 - rows / 2 + i
-        face = style.COLOURS["debiased"] if matters else style.GRID
-        ax.add_patch(Rectangle(corner, 1, 1, fc=face, ec=style.GROUND, lw=1, alpha=0.6 if matters else 1))
-        text = texts.get((i, j), "" if matters else "*")
-        ax.text(corner[0] + 0.5, corner[1] + 0.5, text, ha="center", va="center", fontsize=9)
-    ax.text(left + columns / 2, 3 - rows / 2 - 0.25, name, ha="center", va="bottom", fontsize=10)
-    return left + columns + 0.8
-
-
 def plot_architecture(d: int) -> Figure:
-    """Figure 1: how a head makes its weights and its answer, starred entries of KQ and OV without effect; six cells stand for L tokens."""
+    """Figure 1: how a head makes its weights and its answer, starred entries of KQ and OV without effect; six columns stand for all tokens."""
     fig, axes = style.figure(2, height=2.0)
     D, L = d + 1, 6
-    column, row = np.arange(D)[None] < d, np.arange(D)[:, None] == d
-    zero = {(d, 0): "0"}
-    steps = (
-        (
-            "where a head looks",
-            [((L, D), r"$Z^\top$", True, {}), ((D, D), "KQ", column, {}), ((D, 1), "$z_q$", True, zero)],
-        ),
-        ("what it passes on", [((D, D), "OV", row, {}), ((D, L), "$Z$", True, {}), ((L, 1), "weights", True, {})]),
-    )
-    ends = (r"$\to$ smax" "\n" r"$\to$ weights", r"$\to$ last entry:" "\n" r"one part of $\hat y_q$")
-    for ax, (title, parts), end in zip(axes, steps, ends, strict=True):
-        left = 0.0
-        for shape, name, used, texts in parts:
-            left = _matrix(ax, left, shape, name, used, texts)
+    column, row, every = np.arange(D)[None] < d, np.arange(D)[:, None] == d, np.ones((1, 1), bool)
+    panels = {
+        "where a head looks": [(r"$Z^\top$", L, D, every), ("KQ", D, D, column), ("$z_q$", D, 1, every)],
+        "what it passes on": [("OV", D, D, row), ("$Z$", D, L, every), ("weights", L, 1, every)],
+    }
+    ends = r"$\to$ smax" "\n" r"$\to$ weights", r"$\to$ last entry:" "\n" r"one part of $\hat y_q$"
+    for ax, (title, parts), end in zip(axes, panels.items(), ends, strict=True):
+        left, look = 0.0, {"ha": "center", "va": "center"}
+        for name, rows, columns, used in parts:
+            for (i, j), matters in np.ndenumerate(np.broadcast_to(used, (rows, columns))):
+                fill = {"fc": style.COLOURS["debiased"] if matters else style.GRID, "alpha": 0.35 if matters else 1}
+                ax.add_patch(Rectangle((left + j, i), 1, 1, ec=style.GROUND, lw=1, **fill))
+                text = "0" if (name, i) == ("$z_q$", d) else "" if matters else "*"
+                ax.text(left + j + 0.5, i + 0.5, text, fontsize=9, **look)
+            ax.text(left + columns / 2, -0.7, name, **look)
+            left += columns + 0.8
         ax.text(left, 3, end, va="center", fontsize=9)
-        ax.set(xlim=(-0.2, left + 5.4), ylim=(6.3, -1.4), aspect="equal")
-        ax.set_title(title)
+        ax.set(xlim=(-0.2, left + 5.4), ylim=(6.3, -1.4), aspect="equal", title=title)
         ax.set_axis_off()
     return fig

@@ -7,12 +7,11 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
-from ...sliders import Slider, show
 from ...statistics import Estimate
 from ...store import Results
 from . import circuits, dynamics
 from .circuits import Heads, Records, median_error, stacked, typical
-from .dynamics import COUNTS, PATTERNS, RATE, Trajectory
+from .dynamics import COUNTS, PATTERNS, RATE
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
 from .trained_circuits import legend_below
@@ -158,60 +157,25 @@ def plot_stage_times(times: ByCount) -> Figure:
     return fig
 
 
-def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> Trajectory:
-    """Gradient descent of four heads from one start direction, a run for each scale; not a number from where a run diverges."""
-    starts = (np.array(scales)[:, None] * values for values in dynamics.sample_initial(1, 4, 1.0, seed=11))
+def plot_stages(scale: float, d: int, L: int, noise_var: float) -> Figure:
+    """omega and mu of four heads along gradient descent on the approximate loss, against time (rate times steps), and when each pattern appears for good."""
+    starts = (scale * values for values in dynamics.sample_initial(1, 4, 1.0, seed=11))
     paths = dynamics.simulate(*starts, RATE, dynamics.log_steps(20_000, 150), d=d, L=L, noise_var=noise_var)
-    for values in (paths.omega, paths.mu):
-        values[~np.isfinite(paths.loss)] = np.nan
-    return paths
-
-
-def plot_stages(paths: Trajectory, run: int) -> Figure:
-    """omega and mu of one run of gradient descent on the approximate loss against time (rate times steps), and when each pattern appears for good."""
-    fig, (left, right) = style.figure(2, height=3.1)
-    time, omega, mu = RATE * np.maximum(paths.steps, 0.5), paths.omega[:, run], paths.mu[:, run]
-    for ax, values, label, bounds in (
-        (left, omega, "ω of each head", (-1.0, 1.0)),
-        (right, mu, "μ of each head", (-2.6, 2.6)),
-    ):
-        for sign, of_head in sorted(zip(omega[-1] > 0, values.T, strict=True), key=lambda head: head[0]):
-            kind = "positive" if sign else "negative"
-            ax.plot(time, of_head, color=style.COLOURS[kind], label=f"{kind} head")
-        ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label, ylim=bounds)
-    times = dynamics.stage_times(paths.steps, omega, mu)
-    for (kind, at), height in zip(times.items(), (0.02, 0.1, 0.18), strict=True):
-        if np.isfinite(at):
-            when, late = RATE * max(float(at), 0.5), at > 100 / RATE
-            for ax in (left, right):
-                ax.axvline(when, color=style.INK, lw=0.8, ls=":")
-                look = {"transform": ax.get_xaxis_transform(), "fontsize": 8, "ha": "right" if late else "left"}
-                ax.text(when, height, f"{STAGES[kind]} " if late else f" {STAGES[kind]}", **look)
-    legend_below(fig, left)
+    fig, axes = style.figure(2, height=3.1)
+    time, omega, mu = RATE * np.maximum(paths.steps, 0.5), paths.omega[:, 0], paths.mu[:, 0]
+    for ax, values, label in zip(axes, (omega, mu), ("ω of each head", "μ of each head"), strict=True):
+        for head in np.argsort(omega[-1]):
+            kind = "positive" if omega[-1, head] > 0 else "negative"
+            ax.plot(time, values[:, head], color=style.COLOURS[kind], label=f"{kind} head")
+        ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label)
+        ax.margins(y=0.25)
+        for (stage, at), height in zip(
+            dynamics.stage_times(paths.steps, omega, mu).items(), (0.02, 0.1, 0.18), strict=True
+        ):
+            ax.axvline(RATE * at, color=style.INK, lw=0.8, ls=":")
+            ax.text(RATE * at, height, f" {STAGES[stage]}", transform=ax.get_xaxis_transform(), fontsize=8)
+    legend_below(fig, axes[0])
     return fig
-
-
-def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
-    """Slider: both stages from some initial scales, which are descended together, or from any other in a live notebook."""
-    scales = [0.03, 1.0] if few else [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
-    known = stage_paths(scales, d, L, noise_var)
-
-    def frame(scale: float) -> Figure:
-        if scale in scales:
-            return plot_stages(known, scales.index(scale))
-        return plot_stages(stage_paths([scale], d, L, noise_var), 0)
-
-    show(
-        frame,
-        [Slider("scale", "initial scale", scales, live=(0.001, 1.0, 0.1), log=True)],
-        start={"scale": 0.03},
-        title="Signs first, then zero sum, then one scale: gradient descent on the approximate loss, four heads",
-        description=(
-            "First the signs settle, then the μ sum to zero, then all heads share one |ω|. Orange: heads that add; blue: heads that subtract; "
-            "dotted: from when each holds for good. Try: the smallest start: nothing happens for long, and then all three within a short time."
-        ),
-        alt=lambda scale: f"omega and mu of four heads against time, from initial scale {scale}.",
-    )
 
 
 # -- gradient flow along the manifold ------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from matplotlib.patches import FancyBboxPatch
 from ...drawing import style
 from ...sliders import Slider, show
 from ...tasks import AssociativeRecall
-from ...training import Flow, gradient_flow
+from ...training import Flow
 from .stage_figures import DASHES, DOTS, HEAD
 from .stages import R
-from .theorem_3_1 import ORDERS, alpha_beta, run, solved_ode, start
+from .theorem_3_1 import ORDERS, alpha_beta, run, solved_ode
 from .theory import Population, jump_limit, potential
 
 #: How what the paper prints is drawn.
@@ -123,7 +123,7 @@ def show_scale(few: bool) -> None:
         ax.plot(times, share, color=style.INK, lw=2.2, label="loss")
         ax.plot(times[active], share[active], "o", color=HEAD[0], ms=9, label="head 1 becomes active")
         ax.axvline(1.0, color=style.INK, ls=DOTS, label="limit in closed form")
-        ax.set(xlabel="ε t over its limit", ylabel="loss over its first plateau", xlim=(0, 2), ylim=(0, 1.12))
+        ax.set(xlabel="ε t over its limit", ylabel="loss over that at the start", xlim=(0, 2), ylim=(0, 1.12))
         ax.legend(loc="center left")
         return fig
 
@@ -133,40 +133,8 @@ def show_scale(few: bool) -> None:
             Slider("order", "task order k", ORDERS[:2] if few else ORDERS),
             Slider("eps", "initial scale ε", epsilons, live=(0.001, 0.5, 0.1), log=True),
         ],
-        start={"order": (ORDERS[:2] if few else ORDERS)[-1], "eps": epsilons[-1]},
+        start={"order": ORDERS[0], "eps": epsilons[-1]},
         title="The smaller ε, the sharper the jump and the closer to its limit",
         description="In time scaled by ε the first jump of small starts comes where the closed form puts it (dotted). Try: a larger start: the jump blurs.",
         alt=lambda order, eps: f"Loss and score weight against scaled time at order {order} and initial scale {eps}.",
-    )
-
-
-def show_gamma(few: bool) -> None:
-    """The loss along the first jump against gamma, with the matrix as printed and with the lemma's."""
-    until, gammas = 2 * jump_limit(3, R) / 0.1, (0.0, 1.0) if few else (0.0, 0.25, 0.5, 1.0, 2.0)
-    looks = {
-        "printed": PRINTED | {"label": r"$I - \gamma 11^\top$ (printed)"},
-        "lemma": {"color": style.COLOURS["measured"], "label": r"$(1+\gamma) I - \gamma 11^\top$ (lemma)"},
-    }
-
-    def frame(gamma: float) -> Figure:
-        fig, ax = style.figure(height=2.9)
-        for matrix, look in looks.items():
-            pop = Population(AssociativeRecall(3, R), 3, 3, gamma, matrix)
-            flow = gradient_flow(pop.gradient, start(pop, 0.1), until, rtol=1e-8)
-            ax.plot(flow.times, pop.value(flow.states), **look, lw=2.2)
-        ax.set(xlabel="time t of the flow", ylabel="dot-product loss", xlim=(0, until), ylim=(0.3, 0.7))
-        ax.legend(loc="center right")
-        return fig
-
-    def alt(gamma: float) -> str:
-        when = "at the same time" if gamma == 0 else "earlier"
-        return f"At gamma {gamma:g} the loss drops at the time {until / 2:.0f} with the printed matrix and {when} with the lemma's."
-
-    show(
-        frame,
-        [Slider("gamma", "γ of the second layer", gammas, live=(0.0, 3.0, 0.05))],
-        start={"gamma": 1.0},
-        title="What γ does: nothing as printed, a faster clock in the lemma",
-        description="As printed γ changes nothing; in the lemma the jump comes earlier. Try: a larger γ.",
-        alt=alt,
     )

@@ -30,61 +30,50 @@ def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, label: str | Non
         ax.axhline(value(m), color=style.INK, lw=0.9, ls=DOTS, label=label if m == 0 else None)
 
 
-#: What a model knows while ``m`` tokens are matched, and how many orderings are left.
-KNOWS = ("knows nothing", "knows one symbol", "knows two", "solved")
+#: What a model knows while ``m`` tokens are matched.
+KNOWS = ("knows none", "knows one", "knows two", "solved")
 
 
 def training(pop: Population, run: Training) -> Figure:
-    """Figures 1 and 4: the first seed's loss, a sentence on every tread of its staircase, the first layer's attention at the three printed steps where it
-    happens, and below it the three beta."""
+    """Figures 1 and 4: the first seed's loss with a sentence on every tread of its staircase, the first layer's attention early and at the three printed steps
+    where it happens, and below it the three beta."""
     fig, (ax, below) = style.figure(1, 2, height=4.7, height_ratios=(1.9, 1), sharex=True)
-    steps, left, right = run.steps, 150, run.steps[-1]
-    batch, plateaus = run.loss[:, 0], [pop.task.plateau_dp(m) for m in range(pop.n_heads + 1)]
-    ax.plot(steps, batch, color=style.COLOURS["dummy"], lw=0.7)
+    steps, batch, left, right = run.steps, run.loss[:, 0], 120, run.steps[-1]
+    plateaus = [pop.task.plateau_dp(m) for m in range(pop.n_heads + 1)]
     smooth = np.convolve(np.pad(batch, 10, mode="edge"), np.full(21, 1 / 21), "valid")
     falls = [left, *(steps[np.argmax(smooth < np.mean(pair))] for pair in pairwise(plateaus)), right]
+    ax.plot(steps, batch, color=style.COLOURS["dummy"], lw=0.7)
     for m, (start, end) in enumerate(pairwise(falls)):
         ax.plot([start, end], [plateaus[m]] * 2, color=style.INK, lw=2.2)
-        orderings = math.factorial(pop.task.order - m)
-        text = KNOWS[m] + (f":\n{orderings} orderings left" if plateaus[m] else "")
+        text = f"{KNOWS[m]}:\n{math.factorial(pop.task.order - m)} left" if plateaus[m] else f"{KNOWS[m]}\n"
         ax.text(
-            np.sqrt(start * end), plateaus[m] - 0.03, text, ha="center", va="top" if m < 3 else "bottom", fontsize=8.5
+            np.sqrt(start * end), plateaus[m] - 0.03, text, ha="center", va="top" if m < 3 else "center", fontsize=8.5
         )
-    for step in SNAPSHOTS:
-        _map_at(ax, step, 0.98, pop.attention(run.states[steps == step][0, 0]))
+    early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[1]))])
+    for step in (early, *SNAPSHOTS):
+        _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
     for h, beta in enumerate(pop.split(run.states[:, 0])[1].T):
         below.plot(steps, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
-    for panel, name in ((ax, "dot-product loss"), (below, r"strength $\beta$")):
+    for panel, name, top in ((ax, "dot-product loss", 0.57), (below, r"strength $\beta$", 1)):
         for step in SNAPSHOTS:
-            style.paper_line(panel, step, None, axis="x")
-        panel.set(xlabel="step", ylabel=name, xlim=(left, right))
+            style.paper_line(panel, step, None, axis="x").set_ydata([0, top])
+        panel.set(xlabel="step", ylabel=name, xlim=(left, 1.4 * right))
         style.log_ticks(panel, "x", (200, 500, *SNAPSHOTS))
-    ax.set(ylim=(-0.05, 1.85), yticks=[0, *np.round(plateaus[:-1], 2)])
+    ax.set(ylim=(-0.05, 1.6), yticks=[0, *np.round(plateaus[:-1], 2)])
     below.legend(fontsize=8, loc="upper left")
     return fig
 
 
-def _map_at(ax: Axes, step: float, bottom: float, attention: np.ndarray) -> None:
-    """Attention ``(K, W)`` of the heads (rows) by offset as cells above a step of a logarithmic axis."""
+def _map_at(ax: Axes, step: float, attention: np.ndarray, name: str) -> None:
+    """Attention ``(K, W)`` of the heads (rows) by offset as cells above a step of a logarithmic axis; numbers in per cent."""
     heads, offsets = attention.shape
-    wide, high = 1.075, 0.16  # of a cell: a factor along the axis, and loss
-    edges = step * wide ** (2 * (np.arange(offsets + 1) - offsets / 2))
-    rows = bottom + high * np.arange(heads, -1, -1)
+    edges = step * 1.156 ** (np.arange(offsets + 1) - offsets / 2)
+    rows, look = 0.95 + 0.16 * np.arange(heads, -1, -1), {"va": "center", "fontsize": 7.5}
     ax.pcolormesh(edges, rows, attention, cmap=style.DIVERGING, vmin=-1, vmax=1, ec=style.GROUND, lw=0.6)
-    middles = np.sqrt(edges[1:] * edges[:-1])
     for i, j in np.argwhere(attention > 0.5):
-        ax.text(
-            middles[j],
-            rows[i] - high / 2,
-            f"{100 * attention[i, j]:.0f}",
-            ha="center",
-            va="center",
-            fontsize=7,
-            color="white",
-        )
+        ax.text(1.075 * edges[j], rows[i] - 0.08, f"{100 * attention[i, j]:.0f}", ha="center", color="white", **look)
     for i in range(heads):
-        name = f"head {i + 1}" if step == SNAPSHOTS[0] else f"{i + 1}"
-        ax.text(edges[0] / 1.02, rows[i] - high / 2, name, ha="right", va="center", fontsize=7.5)
+        ax.text(edges[0] / 1.02, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
     ax.text(step, rows[0] + 0.03, f"step {step:,}", ha="center", va="bottom", fontsize=8.5)
 
 
@@ -179,15 +168,10 @@ def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecal
     """Loss of the eight models along their flows, in time over the first jump of the simplified one: with A0 (a window), and without."""
     unit = found["none"]["jumps"][0]
     fig, axes = style.figure(2, height=3.0, sharey=True)
-    looks = {
-        "": ("-", style.INK),
-        "A2": (DASHES[1], HEAD[1]),
-        "A3": (DASHES[2], HEAD[2]),
-        "A2 A3": (DASHES[3], HEAD[0]),
-    }
+    looks = {"": style.INK, "A2": style.COLOURS["dummy"], "A3": style.PALETTE[4], "A2 A3": style.PALETTE[5]}
     for ax, window in zip(axes, (True, False), strict=True):
         plateau_lines(ax, task, 2)
-        for rest, (dash, colour) in looks.items():
+        for dash, (rest, colour) in zip(DASHES, looks.items(), strict=True):
             own = found[rest or "none"] if window else found[f"A0 {rest}".strip()]
             label = f"without {rest.replace(' ', ', ')}" if rest else "nothing else lifted"
             ax.semilogx(own["times"][1:] / unit, own["loss"][1:], color=colour, ls=dash, lw=2, label=label)
@@ -235,42 +219,30 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
     axes[1][1].set_ylim(-0.5, 2 * max(pop.advantage(flow.states).max() for pop, flow in flows.values()))
     axes[0][0].set_ylabel("dot-product loss")
     axes[1][0].set_ylabel(r"$\gamma_h$ (1: active)")
-    axes[1][0].legend(loc="center right", fontsize=8.5)
+    fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 
 def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """The whole model with a free matrix, a panel each setting: loss of the output over its sum, all seeds; and attention of the heads at the end, first seed."""
-    fig = style.plt.figure(figsize=(style.WIDTH, 4.6), layout="constrained")
-    grid = fig.add_gridspec(2, len(runs), height_ratios=(1.25, 1))
-    maps, middles = fig.add_subplot(grid[1, :]), []
-    for i, (name, run) in enumerate(runs.items()):
-        top, task = fig.add_subplot(grid[0, i]), task_of(run)
-        plateau_lines(top, task, task.order - 1, "plateau values")
+    fig, grid = style.figure(len(runs), 2, height=4.6, height_ratios=(1.25, 1))
+    for ax in grid[1]:
+        ax.remove()
+    maps, wide = fig.add_subplot(grid[0, 0].get_gridspec()[1, :]), 5
+    for i, (top, (name, run)) in enumerate(zip(grid[0], runs.items(), strict=True)):
+        plateau_lines(top, task_of(run), task_of(run).order - 1)
         top.plot(run["steps"], run["normalised"], color=style.INK, lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
-        if i == 0:
-            top.set_ylabel("normalised loss")
-        attention = attention_by_offset(run[f"{KEPT}w"][-1, 0])
-        heads, offsets = attention.shape
-        extent = (i * (offsets + 1), i * (offsets + 1) + offsets, heads, 0)
+        attention = attention_by_offset(run[f"{KEPT}w"][-1, 0])  # (4, 4)
+        extent = (wide * i - 0.5, wide * i + 3.5, 3.5, -0.5)
         maps.imshow(attention, extent=extent, cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
         for (h, offset), value in np.ndenumerate(attention):
-            colour = "white" if value > 0.55 else style.INK
-            maps.text(
-                extent[0] + offset + 0.5,
-                h + 0.5,
-                f"{100 * value:.0f}",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color=colour,
-            )
-        middles.append(extent[0] + offsets / 2)
-    maps.set(xlim=(-0.1, extent[1] + 0.1), ylim=(heads + 0.1, -0.1), aspect="equal")
-    maps.set_title("attention by offset 1 to 4, per cent", fontsize=9.5)
-    maps.set_xticks(middles, runs)
-    maps.set_yticks(np.arange(heads) + 0.5, [f"head {h + 1}" for h in range(heads)])
+            look = {"ha": "center", "va": "center", "fontsize": 8, "color": "white" if value > 0.55 else style.INK}
+            maps.text(wide * i + offset, h, f"{100 * value:.0f}", **look)
+    grid[0, 0].set_ylabel("normalised loss")
+    maps.set(xlim=(-0.6, wide * i + 3.6), ylim=(3.6, -0.6), title="attention by offset 1 to 4, per cent")
+    maps.set_xticks([wide * i + 1.5 for i in range(len(runs))], [name.replace(", ", ",\n") for name in runs])
+    maps.set_yticks(range(len(attention)), [f"head {h + 1}" for h in range(len(attention))])
     maps.tick_params(length=0, labelsize=8)
     maps.grid(False)
     maps.spines[:].set_visible(False)
