@@ -38,18 +38,19 @@ def training(pop: Population, run: Training) -> Figure:
     """Figures 1 and 4: the first seed's loss with a sentence on every tread of its staircase, the first layer's attention early and at the three printed steps
     where it happens, and below it the three beta."""
     fig, (ax, below) = style.figure(1, 2, height=4.7, height_ratios=(1.9, 1), sharex=True)
-    steps, batch, left, right = run.steps, run.loss[:, 0], 120, run.steps[-1]
+    steps, batch, right = run.steps, run.loss[:, 0], run.steps[-1]
     plateaus = [pop.task.plateau_dp(m) for m in range(pop.n_heads + 1)]
     smooth = np.convolve(np.pad(batch, 10, mode="edge"), np.full(21, 1 / 21), "valid")
-    falls = [left, *(steps[np.argmax(smooth < np.mean(pair))] for pair in pairwise(plateaus)), right]
+    falls = [*(steps[np.argmax(smooth < np.mean(pair))] for pair in pairwise(plateaus)), right]
+    left = falls[0] / 4
     ax.plot(steps, batch, color=style.COLOURS["dummy"], lw=0.7)
-    for m, (start, end) in enumerate(pairwise(falls)):
+    for m, (start, end) in enumerate(pairwise([left, *falls])):
         ax.plot([start, end], [plateaus[m]] * 2, color=style.INK, lw=2.2)
-        text = f"{KNOWS[m]}:\n{math.factorial(pop.task.order - m)} left" if plateaus[m] else f"{KNOWS[m]}\n"
-        ax.text(
-            np.sqrt(start * end), plateaus[m] - 0.03, text, ha="center", va="top" if m < 3 else "center", fontsize=8.5
-        )
-    early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[1]))])
+        text = f"{KNOWS[m]}:\n{math.factorial(pop.task.order - m)} left" if plateaus[m] else KNOWS[m]
+        low, box = bool(plateaus[m]), {"fc": style.GROUND, "ec": "none", "alpha": 0.85, "pad": 0.5}
+        look = {"ha": "center", "va": "top" if low else "bottom", "fontsize": 8.5, "bbox": box}
+        ax.text(np.sqrt(start * end), plateaus[m] + (-0.06 if low else 0.04), text, **look)
+    early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
     for step in (early, *SNAPSHOTS):
         _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
     for h, beta in enumerate(pop.split(run.states[:, 0])[1].T):
@@ -74,7 +75,7 @@ def _map_at(ax: Axes, step: float, attention: np.ndarray, name: str) -> None:
         ax.text(1.075 * edges[j], rows[i] - 0.08, f"{100 * attention[i, j]:.0f}", ha="center", color="white", **look)
     for i in range(heads):
         ax.text(edges[0] / 1.02, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
-    ax.text(step, rows[0] + 0.03, f"step {step:,}", ha="center", va="bottom", fontsize=8.5)
+    ax.text(step, rows[0] + 0.03, f"{'step ' if name else ''}{step:,}", ha="center", va="bottom", fontsize=8.5)
 
 
 def _attention(ax: Axes, attention: np.ndarray, title: str | None = None) -> None:
