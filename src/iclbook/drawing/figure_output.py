@@ -75,12 +75,11 @@ def keep(shell: Any) -> None:
     formatters[FIGURE].for_type(Figure, about)
 
 
-def versions(figure: Figure, dpi: float, height: float | None = None) -> tuple[dict[str, bytes], Figure | None]:
-    """The other pictures of a figure that has been drawn, as PNGs: "dark", and where it can be laid out for a phone (at a ``height`` in inches, if one is
-    given) "narrow" and "narrow dark", with the figure so laid out."""
+def versions(figure: Figure, dpi: float, least: float = 0) -> tuple[dict[str, bytes], Figure | None]:
+    """The other pictures of a figure that has been drawn, as PNGs: "dark", and where it can be laid out for a phone (``least`` inches high or more) "narrow" and "narrow dark", with the figure so laid out."""
     if os.environ.get("ICLBOOK_FIGURES") == "draft":
         return {}, None
-    found, small = {"dark": png(pixels(figure, dpi, draw_dark))}, phone_layout(figure, dpi, height)
+    found, small = {"dark": png(pixels(figure, dpi, draw_dark))}, phone_layout(figure, dpi, least)
     if small is not None:
         found |= {"narrow": png(pixels(small, dpi)), "narrow dark": png(pixels(small, dpi, draw_dark))}
     return found, small

@@ -25,11 +25,11 @@ ROW = 0.3  # inches of a named row
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
-def phone_layout(figure: Figure, dpi: float, height: float | None = None) -> Figure | None:
+def phone_layout(figure: Figure, dpi: float, least: float = 0) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
     The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window and is laid out, for good, at a
-    resolution and, if one is given (frames of one slider keep their size), at a ``height`` in inches.
+    resolution, and at a height of ``least`` inches or more: frames of one slider share their size.
     """
     try:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
@@ -43,9 +43,11 @@ def phone_layout(figure: Figure, dpi: float, height: float | None = None) -> Fig
     panels = [ax for ax in axes if ax.axison or ax.has_data() or ax.texts]
     for ax in {*axes}.difference(panels):
         ax.remove()
+    for bar in {*copy.axes}.difference(panels):  # it stands beside those of its panels that are left
+        bar._colorbar_info["parents"] = [ax for ax in bar._colorbar_info["parents"] if ax in panels]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # before its lines are broken a figure may have no room
-        if not panels or copy.subfigs or not _restack(copy, panels, height):
+        if not panels or copy.subfigs or not _restack(copy, panels, least):
             return None
         _fit(copy, panels)
     with warnings.catch_warnings():
@@ -61,7 +63,7 @@ def phone_layout(figure: Figure, dpi: float, height: float | None = None) -> Fig
     return copy if words.x0 >= -0.03 and words.x1 <= WIDTH + 0.03 else None  # none leave the page
 
 
-def _restack(figure: Figure, panels: list[Axes], height: float | None) -> bool:
+def _restack(figure: Figure, panels: list[Axes], least: float) -> bool:
     """Put the panels below each other in the order of reading; false if a panel is in no grid, or if the figure would become too tall."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
@@ -81,7 +83,7 @@ def _restack(figure: Figure, panels: list[Axes], height: float | None) -> bool:
         for ax, place in zip(panels, places, strict=True):
             ax.set_subplotspec(grid[place])
     tall = sum(heights) + sum(LINE * len(legend.get_texts()) for legend in figure.legends)
-    figure.set_size_inches(WIDTH, height or tall)
+    figure.set_size_inches(WIDTH, max(tall, least))
     return tall <= TALLEST
 
 

@@ -78,7 +78,7 @@ def draw(
 
     Args:
         small: for a page, in a palette, and with the numbers that it shows; a live frame goes to a browser on the same machine, and is quick.
-        like: another frame of the same slider, whose size on a phone this one shares.
+        like: another frame of the same slider, than which this one is not lower on a phone.
 
     Raises:
         Exception: whatever the function raises, with a note that names the values.
@@ -90,8 +90,8 @@ def draw(
         width, height = (round(inches * DPI) for inches in figure.get_size_inches())
         drawn = pixels(figure, FRAME_DPI)
         shown = rows(figure) if small else []
-        wanted = like.narrow[1] / DPI if like is not None and like.narrow else None
-        others, phone = versions(figure, FRAME_DPI, wanted) if small else ({}, None)
+        least = like.narrow[1] / DPI if like is not None and like.narrow else 0
+        others, phone = versions(figure, FRAME_DPI, least) if small else ({}, None)
         narrow = None if phone is None else (round(phone.get_figwidth() * DPI), round(phone.get_figheight() * DPI))
     except Exception as error:
         error.add_note(f"while drawing the slider frame at {values}")

@@ -38,8 +38,12 @@ class StaticPanel(Panel):
         like = None
         for place in product(*(range(len(slider.values)) for slider in self.sliders)):
             values, shown = self._at(place, "values"), self._at(place, "labels")
-            like = draw(self.frame, values, like=like)
-            drawn[place] = like, self.words(values, list(shown.values()))
+            frame = draw(self.frame, values, like=like)
+            drawn[place] = frame, self.words(values, list(shown.values()))
+            like = max(like or frame, frame, key=lambda each: each.narrow or (0, 0))
+        for place, (frame, words) in drawn.items():
+            if frame.narrow and frame.narrow != like.narrow:
+                drawn[place] = draw(self.frame, self._at(place, "values"), like=like), words
         sizes = {(frame.width, frame.height) for frame, _ in drawn.values()}
         assert len(sizes) == 1, f"slider frames of different sizes: {sizes}"
         # equal frames share a widget
