@@ -293,9 +293,6 @@ record.verdicts(
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
 # (exponent {glue:text}`window/exponent`, and not $-1$).
 
-# %% tags=["hide-input"]
-draw_jump.show_scale(few=not paper)
-
 # %% [markdown]
 # ## Stage by stage
 #

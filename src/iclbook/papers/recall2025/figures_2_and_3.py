@@ -1,4 +1,4 @@
-"""Figures 2 and 3, the first jump, its conserved quantity and time scales, and the sliders over scale and gamma (recall2025)."""
+"""Figures 2 and 3, the first jump, its conserved quantity and time scale (recall2025)."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from ...drawing import style
-from ...sliders import Slider, show
 from ...tasks import AssociativeRecall
 from ...training import Flow
-from .stage_figures import DASHES, DOTS, HEAD
-from .stages import R
-from .theorem_3_1 import ORDERS, alpha_beta, run, solved_ode
-from .theory import Population, jump_limit, potential
+from .stage_figures import DASHES, DOTS
+from .theorem_3_1 import ORDERS, alpha_beta, solved_ode
+from .theory import Population, potential
 
 #: How what the paper prints is drawn.
 PRINTED = {"color": style.COLOURS["paper"], "ls": (0, (5, 3))}
@@ -109,32 +107,3 @@ def time_scales(scan: Mapping[str, np.ndarray], window: np.ndarray) -> Figure:
     ax.set(xlim=(eps[-1] / 12, eps[0] * 2), ylim=(None, scan["times"].max() * 8))
     ax.legend(loc="upper right", fontsize=8.5)
     return fig
-
-
-def show_scale(few: bool) -> None:
-    """The first jump in time scaled by epsilon, for each order; the small profile draws two places of each slider."""
-    epsilons = (0.1, 0.001) if few else (0.5, 0.1, 0.02, 0.001)
-
-    def frame(order: int, eps: float) -> Figure:
-        pop, flow = run(order, eps, periods=2.0)
-        times, weight = flow.times * eps / jump_limit(order, R), pop.advantage(flow.states)[:, 0]
-        share, active = pop.value(flow.states) / pop.task.plateau_dp(0), int(np.argmax(weight >= 1))
-        fig, ax = style.figure(height=2.9)
-        ax.plot(times, share, color=style.INK, lw=2.2, label="loss")
-        ax.plot(times[active], share[active], "o", color=HEAD[0], ms=9, label="head 1 becomes active")
-        ax.axvline(1.0, color=style.INK, ls=DOTS, label="limit in closed form")
-        ax.set(xlabel="ε t over its limit", ylabel="loss over that at the start", xlim=(0, 2), ylim=(0, 1.12))
-        ax.legend(loc="center left")
-        return fig
-
-    show(
-        frame,
-        [
-            Slider("order", "task order k", ORDERS[:2] if few else ORDERS),
-            Slider("eps", "initial scale ε", epsilons, live=(0.001, 0.5, 0.1), log=True),
-        ],
-        start={"order": ORDERS[0], "eps": epsilons[-1]},
-        title="The smaller ε, the sharper the jump and the closer to its limit",
-        description="In time scaled by ε the first jump of small starts comes where the closed form puts it (dotted). Try: a larger start: the jump blurs.",
-        alt=lambda order, eps: f"Loss and score weight against scaled time at order {order} and initial scale {eps}.",
-    )

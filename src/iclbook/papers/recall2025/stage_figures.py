@@ -191,11 +191,8 @@ def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
         left.plot(times, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
         left.plot(active[h], np.interp(active[h], times, beta), "o", color=HEAD[h], ms=8)
         right.axvline(active[h], color=HEAD[h], ls=DASHES[h], lw=1)
-    for name, label, dash in (
-        ("accuracy", "on the right response,\nof all responses", "-"),
-        ("mass", "on responses,\nof all tokens", DASHES[2]),
-    ):
-        right.plot(times, run[name], color=style.INK, ls=dash, lw=2, label=label)
+    right.plot(times, run["accuracy"], color=style.INK, lw=2, label="on the right response,\nof all responses")
+    right.plot(times, run["mass"], color=style.INK, ls=DASHES[2], lw=2, label="on responses,\nof all tokens")
     end = 1.15 * active[np.isfinite(active)].max()
     left.set(xlabel="time t of the flow", ylabel=r"strength $\beta$", xlim=(0, end), ylim=(0, 3.2))
     right.set(xlabel="time t of the flow", ylabel="second-layer attention", xlim=(0, end), ylim=(0, 1.1))
