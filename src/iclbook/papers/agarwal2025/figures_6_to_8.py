@@ -239,13 +239,7 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
             ax.fill_between(curve.steps, values.min(1), values.max(1), fc=colour, ec=colour, alpha=0.15, lw=1)
             ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm])
             ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
-            beside = {
-                "textcoords": "offset points",
-                "color": colour,
-                "fontsize": 8,
-                "va": "center",
-                "annotation_clip": False,
-            }
+            beside = {"textcoords": "offset points", "color": colour, "fontsize": 8, "va": "center"}
             ax.annotate(NAME[arm], (curve.steps[-1] * 1.03, printed[f"{metric}_{arm}"][0]), (6, 0), **beside)
         ax.set(xlabel="step", title=title)
     steps, sd = printed["steps"]  # of the schedule to SGD's printed loss

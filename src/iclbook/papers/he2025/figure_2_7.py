@@ -80,15 +80,12 @@ def dummy_records(four: Heads, seed_sweep: Heads) -> Records:
 def plot_endings(ends: Mapping[str, ByCount]) -> Figure:
     """Shares of runs that end with heads of one sign only and with a dummy head, by head count, for each way of training."""
     fig, axes = style.figure(len(ends), height=2.6, sharey=True)
-    kinds = (
-        ("one_sided", "heads of one sign only", style.PALETTE[6]),
-        ("dummy", "a dummy head", style.COLOURS["dummy"]),
-    )
+    kinds = (("one_sided", "heads of one sign only", "theory"), ("dummy", "a dummy head", "dummy"))
     for ax, (name, by_h) in zip(axes, ends.items(), strict=True):
         places = np.arange(len(by_h))
-        for offset, (key, label, colour) in zip((-0.2, 0.2), kinds, strict=True):
+        for offset, (key, label, kind) in zip((-0.2, 0.2), kinds, strict=True):
             shares = [100 * found[key].mean() for found in by_h.values()]
-            bars = ax.bar(places + offset, shares, 0.38, color=colour, label=label)
+            bars = ax.bar(places + offset, shares, 0.38, color=style.COLOURS[kind], label=label)
             ax.bar_label(bars, fmt="%.1f", fontsize=8, padding=1)
         ax.set_xticks(places, [f"H = {h}" for h in by_h])
         ax.set_title(name)
@@ -169,11 +166,9 @@ def plot_stages(scale: float, d: int, L: int, noise_var: float) -> Figure:
             ax.plot(time, values[:, head], color=style.COLOURS[kind], label=f"{kind} head")
         ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label)
         ax.margins(y=0.25)
-        for (stage, at), height in zip(
-            dynamics.stage_times(paths.steps, omega, mu).items(), (0.02, 0.1, 0.18), strict=True
-        ):
+        for n, (stage, at) in enumerate(dynamics.stage_times(paths.steps, omega, mu).items()):
             ax.axvline(RATE * at, color=style.INK, lw=0.8, ls=":")
-            ax.text(RATE * at, height, f" {STAGES[stage]}", transform=ax.get_xaxis_transform(), fontsize=8)
+            ax.text(RATE * at, 0.02 + 0.08 * n, f" {STAGES[stage]}", transform=ax.get_xaxis_transform(), fontsize=8)
     legend_below(fig, axes[0])
     return fig
 

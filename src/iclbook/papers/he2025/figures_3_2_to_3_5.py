@@ -235,7 +235,10 @@ def plot_multitask(settings: Settings, run: int) -> Figure:
     counts, cell = list(next(iter(settings.values()))), 1.6
     fig, axes = style.figure(len(settings), height=4.9)
     for ax, (setting, by_h) in zip(axes, settings.items(), strict=True):
-        rows = [[*zip(*(_scaled(of[run]) for of in (h.top, h.response)), strict=True)] for h in by_h.values()]
+        rows = [
+            [(a / abs(a).max(), b / abs(b).max()) for a, b in zip(h.top[run], h.response[run], strict=True)]
+            for h in by_h.values()
+        ]
         wide, tall = draw_cards(ax, rows, (1, 1), [f"head {h}" for h in counts], cell)
         high = len(rows[0][0][0])
         for i, heads in enumerate(rows):
@@ -247,8 +250,3 @@ def plot_multitask(settings: Settings, run: int) -> Figure:
         ax.set_yticks([i * tall + high / 2 for i in range(len(rows))], [f"H = {h}" for h in counts])
         ax.set_title(f"setting of the {setting}")
     return fig
-
-
-def _scaled(blocks: Array) -> Array:
-    """Blocks ``(H, n, n)``, each over its largest magnitude."""
-    return blocks / np.abs(blocks).max((1, 2), keepdims=True)

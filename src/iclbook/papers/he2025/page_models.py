@@ -125,11 +125,8 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
         panels = ("ω", path.omega, (gamma, -gamma)), ("μ", path.mu, (mu, -mu)), ("loss", path.loss, (lowest,))
         for ax, (name, values, levels) in zip(axes, panels, strict=True):
             for of_head in values[1:, 0].reshape(len(times) - 1, -1).T:
-                kind = "positive" if of_head[-1] > 0 else "negative"
-                look = (
-                    {"color": style.INK} if name == "loss" else {"color": style.COLOURS[kind], "label": f"{kind} head"}
-                )
-                ax.plot(times[1:], of_head, **look)
+                kind = "theory" if name == "loss" else "positive" if of_head[-1] > 0 else "negative"
+                ax.plot(times[1:], of_head, color=style.COLOURS[kind], label=f"{kind} head")
             for level in levels:
                 ax.axhline(level, color=style.COLOURS["gd"], ls="--", lw=1)
             ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=name)

@@ -241,10 +241,6 @@ def legend_below(fig: Figure, *axes: Axes) -> None:
     fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, fontsize=8)
 
 
-#: How a paper's value stands in a key.
-PAPER = {"color": style.COLOURS["paper"], "ls": (0, (5, 3)), "lw": 1.2}
-
-
 def paper_limits() -> tuple[float, float]:
     """The limits of gamma and of the sum of positive mu, as the paper prints them."""
     says = printed("he2025")
@@ -265,7 +261,7 @@ def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
             for sign in (1, -1):
                 style.paper_line(ax, sign * limit, None)
             ax.set(xscale="log", ylabel=symbol, title=f"{symbol} of each head, {name}")
-    axes[0, 1].plot([], [], **PAPER, label=f"paper: {says[0]:g} and {says[1]:g}")
+    ax.lines[-1].set_label(f"paper: {says[0]:g} and {says[1]:g}")
     legend_below(fig, *axes.ravel())
     for ax in axes[-1]:
         ax.set_xlabel("step")
@@ -294,16 +290,15 @@ def plot_splits(by_h: ByCount) -> Figure:
                 right.bar(places, part, 0.8, bottom=below, color=style.COLOURS[kind], ec=style.GROUND, lw=1.2)
         middles.append(places.mean())
         start = places[-1] + 2
-    for ax, limit, label in zip(
-        (left, right), paper_limits(), ("ω of each head", "μ of the heads, stacked"), strict=True
-    ):
+    for ax, limit in zip((left, right), paper_limits(), strict=True):
         for sign in (1, -1):
             style.paper_line(ax, sign * limit, None)
         ax.set_xticks(middles, [f"H = {n}, seed by seed" for n in by_h])
-        ax.set_ylabel(label)
         ax.grid(axis="x", visible=False)
-    left.plot([], [], **PAPER, label="paper: {:g} and {:g}".format(*paper_limits()))
-    legend_below(fig, left)
+    left.set_ylabel("ω of each head")
+    right.set_ylabel("μ of the heads, stacked")
+    ax.lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
+    legend_below(fig, left, ax)
     return fig
 
 

@@ -54,9 +54,7 @@ def construction(matrix: np.ndarray, measured: Mapping[str, np.ndarray], task: A
     c = measured["c"]
     right.semilogy(c, measured["super"], "o-", color=style.INK)
     right.semilogy(c, measured["sub"], "s--", color=style.COLOURS["paper"])
-    right.text(
-        12, 8e-2, "below the diagonal\n($\\mathrm{diag}_{-1}$ as described)", color=style.COLOURS["paper"], va="top"
-    )
+    right.text(12, 8e-2, "below the diagonal\n(as described)", color=style.COLOURS["paper"], va="top")
     right.text(11, 1e-8, "above it\n($B$ of A.2)", ha="right")
     right.semilogy(c[2:], measured["super"][2] * np.exp(c[2] - c[2:]), color=style.INK, ls=DOTS)
     right.text(23, 1e-12, r"slope of $e^{-c}$", ha="right", fontsize=9)

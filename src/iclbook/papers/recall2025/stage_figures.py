@@ -211,9 +211,7 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
         for h, advantage in enumerate(pop.advantage(flow.states).T):
             bottom.plot(flow.times, advantage, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
         bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
-        bottom.set(
-            title=rf"score of a match, $\beta$ {name}", xlabel="time t of the flow", yscale="symlog", ylim=(-0.5, None)
-        )
+        bottom.set(title=rf"score of a match, $\beta$ {name}", xlabel="time t of the flow", yscale="symlog")
     axes[1][1].set_ylim(-0.5, 2 * max(pop.advantage(flow.states).max() for pop, flow in flows.values()))
     axes[0][0].set_ylabel("dot-product loss")
     axes[1][0].set_ylabel(r"$\gamma_h$ (1: active)")
