@@ -137,7 +137,7 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
     alt = "omega, mu and loss of two heads against time: from a small start they part into a pair of opposite signs, whose omega then falls slowly."
     title = "Gradient flow of the approximate loss from a start of your choice"
     description = (
-        "Dashed: the pair at the chosen γ with its best μ, and its loss. Wherever the flow crosses these lines it has come to that γ; "
-        "the loss hardly changes on the way."
+        "From a small start two heads part into a pair, whose γ then falls ever more slowly while the loss hardly changes. "
+        "Dashed: the pair at the chosen γ with its best μ, and its loss; where the flow crosses these lines it has come to that γ."
     )
     return PageModel("reduced_flow", data, still, alt, title, description)

@@ -74,7 +74,7 @@ def _map_at(ax: Axes, step: float, attention: np.ndarray, name: str) -> None:
     for i, j in np.argwhere(attention > 0.5):
         ax.text(1.075 * edges[j], rows[i] - 0.08, f"{100 * attention[i, j]:.0f}", ha="center", color="white", **look)
     for i in range(heads):
-        ax.text(edges[0] / 1.02, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
+        ax.text(edges[0] / 1.05, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
     ax.text(step, rows[0] + 0.03, f"{'step ' if name else ''}{step:,}", ha="center", va="bottom", fontsize=8.5)
 
 
@@ -128,7 +128,7 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
         ],
         start={"order": names[0], "place": places[len(places) // 2]},
         title="The initial order of β decides the order of learning",
-        description="Try: another order: the heads become active in that order.",
+        description="Heads become active in the order of their initial β, the largest first. Try: another order.",
         alt=lambda order, place: (
             f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
         ),
