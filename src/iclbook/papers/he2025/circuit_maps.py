@@ -70,7 +70,7 @@ def named(name: str, kq: np.ndarray, ov: np.ndarray) -> str:
 
 def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
     """Figure 2.1: the head of the first run by reading, a group and the factor on its scores; right, all entries of KQ of all runs, and the paper's 1/sqrt(d)."""
-    fig, (ax, right) = style.figure(2, height=2.75, width_ratios=(1, 1.2))
+    fig, (ax, right) = style.figure(2, height=2.5, width_ratios=(1, 1.2))
     cards = {name: [of[0] for of in matrices(group, -1, 0, scale)] for name, (group, scale) in readings.items()}
     limits = [max(np.abs(card[k]).max() for card in cards.values()) for k in (0, 1)]
     draw_cards(ax, [[*cards.values()]], limits, [named(name, *card) for name, card in cards.items()])
@@ -92,7 +92,7 @@ def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
 def plot_circuits(group: Group, run: int) -> Figure:
     """Figure 2.2: the two heads of a run and their sum."""
     kq, ov = matrices(group, -1, run)
-    fig, ax = style.figure(height=2.75)
+    fig, ax = style.figure(height=2.5)
     cards = [*zip(kq, ov, strict=True), (kq.sum(0), ov.sum(0))]
     names = [*(f"head {h + 1}" for h in range(len(kq))), "their sum"]
     draw_cards(ax, [cards], (np.abs(kq).max(), np.abs(ov).max()), [*map(named, names, *zip(*cards, strict=True))])
@@ -112,7 +112,7 @@ def show_circuits(results: Results, few: bool) -> None:
     def frame(heads: str) -> Figure:
         strips = [matrices(results.group(f"h{choices[heads]}"), record, 0) for record in shown]
         rows = [[(kq[h], ov[h]) for kq, ov in strips] for h in range(choices[heads])]
-        fig, ax = style.figure(height=3.9)
+        fig, ax = style.figure(height=3.3)
         limits = STRIP, max(float(np.abs(ov).max()) for _, ov in strips)
         _, tall = draw_cards(ax, rows, limits, [f"{steps[record]:,}" for record in shown])
         middle = (len(rows[0][0][0]) + SMALL_GAP + 1) / 2
@@ -140,7 +140,7 @@ def show_circuits(results: Results, few: bool) -> None:
 
 def plot_architecture(d: int) -> Figure:
     """Figure 1: how a head makes its weights and its answer, starred entries of KQ and OV without effect; six columns stand for all tokens."""
-    fig, axes = style.figure(2, height=2.0)
+    fig, axes = style.figure(2, height=1.8)
     D, L = d + 1, 6
     column, row, every = np.arange(D)[None] < d, np.arange(D)[:, None] == d, np.ones((1, 1), bool)
     panels = {

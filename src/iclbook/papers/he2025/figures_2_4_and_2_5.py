@@ -186,7 +186,7 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
     """Figure 2.4: ICL error against context length by head count, and what the published code prints; right, over that of two heads."""
-    fig, (ax, ratio) = style.figure(2, height=3.1)
+    fig, (ax, ratio) = style.figure(2, height=2.9)
     lengths, two = curves[2].lengths, curves[2].mean
     for h, curve in curves.items():
         look = {"marker": style.MARKERS[h], "color": style.COLOURS[h]}
@@ -208,7 +208,7 @@ def plot_error_by_length(curves: Curves, trained: int) -> Figure:
 
 def plot_estimators(curves: Curves, by: Mapping[str, Array | Estimate]) -> Figure:
     """Figure 2.5: ICL error of two heads, of one step of gradient descent in both forms, and of ridge regression; right, over that of the debiased step."""
-    fig, (left, right) = style.figure(2, height=3.0)
+    fig, (left, right) = style.figure(2, height=2.8)
     two, best = curves[2], by["debiased"]
     for name, values, look in (
         ("vanilla GD", by["vanilla"], {"color": style.COLOURS["gd"]}),

@@ -249,7 +249,7 @@ def paper_limits() -> tuple[float, float]:
 
 def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
     """Figure 2.3: omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the paper's values are dashed."""
-    fig, axes = style.figure(2, len(rows), height=2.35 * len(rows) + 0.3, squeeze=False, sharex="col")
+    fig, axes = style.figure(2, len(rows), height=2.1 * len(rows) + 0.3, squeeze=False, sharex="col")
     says = paper_limits()
     for row, (name, h) in zip(axes, rows.items(), strict=True):
         alone = circuits.one_sided(h.omega[-1], h.mu[-1])  # (R,)
@@ -275,7 +275,7 @@ def kinds(h: Heads) -> np.ndarray:
 
 def plot_splits(by_h: ByCount) -> Figure:
     """Key Finding 2, a place for each seed: omega of its heads where they settle, and their mu stacked on each other, those of either sign on its own side."""
-    fig, (left, right) = style.figure(2, height=3.0)
+    fig, (left, right) = style.figure(2, height=2.7)
     start, middles = 0, []
     for h in by_h.values():
         omega, mu = h.settled(h.omega), h.settled(h.mu)  # (R, H)
