@@ -280,7 +280,7 @@ record.all(figures_1_to_5.one_step_values(steepest))
 
 # %% [markdown]
 # *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel shows both steps, enlarged; the three arrows lie along one line and are drawn
-# beside each other. Indigo: the value; black: the context; pink: the error.*
+# beside each other.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig1")
@@ -497,7 +497,7 @@ fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; brown: one rate for everything, green: the schedule and its alternating form, grey: others; dotted: the Bayes floor.*
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; dotted: the Bayes floor.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")

@@ -51,8 +51,8 @@ COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
     1: "#735300",  # no count has the colour of a sign
     2: "#332288",
     3: "#009E73",
-    4: "#C0609A",
-    8: "#4D4D4D",
+    4: "#4D4D4D",
+    8: "#C0609A",
 }
 #: A second cue beside colour, for prints in grey and for colour-blind readers.
 MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}

@@ -71,7 +71,7 @@ def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
 def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: Array, trained: int) -> Figure:
     """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
     fig, ax = style.figure(aspect=0.55)
-    lengths, colour = linear.lengths, style.PALETTE[3]
+    lengths, colour = linear.lengths, style.COLOURS["gd"]
     ax.plot(lengths, frozen, color=colour, ls="none", marker="x", label=f"linear, 1/{trained} frozen")
     style.theory_line(ax, lengths, closed, "closed form at the trained rate")
     own = {"mfc": "none", "ms": 8, "label": "linear, 1/L of the context at hand"}
