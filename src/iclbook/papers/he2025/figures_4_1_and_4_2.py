@@ -227,7 +227,7 @@ def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
     """gamma and the sum of positive mu against the step for softmax and other activations: medians over seeds."""
-    hues = (style.INK, style.COLOURS["dummy"], style.COLOURS["gd"], style.PALETTE[5])
+    hues = (style.INK, style.COLOURS["dummy"], style.COLOURS["gd"], style.PALETTE[4])
     dashes = ("-", (0, (1, 1.2)), (0, (5, 1.5)), (0, (3, 1, 1, 1)))
     looks = [{"color": hue, "ls": dash, "lw": 2} for hue, dash in zip(hues, dashes, strict=True)]
     fig, axes = plot_trajectories(zip(groups, groups.values(), looks, strict=True), 3.2, middle=np.median)
