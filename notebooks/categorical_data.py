@@ -581,8 +581,8 @@ record.all(
 )
 
 # %% [markdown]
-# *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
-# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
+# *Theorem 2 holds for $B$, whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
+# point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
 # %% tags=["remove-input"]
 record.verdicts("thm1", "thm2", "q-thm2-all")
@@ -626,7 +626,7 @@ sliders.show_heads(few=not paper)
 # Features are scaled by one number to mean square length 1. Adam has rate 0.03 and 128 episodes a step out of {glue:text}`images/contexts` (as in the paper). We keep the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A query glyph above fifty glyphs of five classes, a row for each label; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
 pictures = {n: get(n) for n in studies if n.startswith(("glyph_networks_", "images_"))}
 record.all(
     figure_5_right.setting_records(studies, pictures)
@@ -639,8 +639,8 @@ style.show(
 )
 
 # %% [markdown]
-# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first
-# block's attention.*
+# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). One block attends to all five labels about alike. Of the stored test episodes, the one on which one
+# block is least sure.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig6")
@@ -665,8 +665,8 @@ style.show(
 )
 
 # %% [markdown]
-# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
-# % intervals, grey: the probes'.*
+# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention;
+# 95 % intervals, grey: the probes'.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
@@ -725,12 +725,12 @@ record.verdict("wang2025/q-unseen")
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
 # one block adds up**. A Transformer's weights depend on what the tokens are. A sum over positions cannot look up who the hero was.
 
-# %% mystnb={"image": {"alt": "Attention weights of three heads over positions, the same for every story; beside them f for two stories, which differs."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Boxes: positions make the scores, tokens what is weighed. Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
 
 # %% [markdown]
-# *Two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
+# *Scores see positions alone, so two stories of other words (circles, crosses) have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig7", "params", "q-params")

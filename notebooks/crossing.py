@@ -132,12 +132,12 @@ show_model(waiting_time())
 # The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
 # start small. Each prompt of regression and categories comes with its mirror images.
 
-# %% mystnb={"image": {"alt": "Left: waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of degree 2 hardly grow. Right: waits of degree 2 on a linear axis, on one straight line."}} tags=["hero", "hide-input"]
+# %% mystnb={"image": {"alt": "Waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of two factors hardly grow. On a linear axis the waits of two factors lie on one straight line."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *The number $p$ of factors that must grow together says how the wait grows: markers, ten models and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
-# Each panel counts from a model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
+# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Ten models, and two heads on plain prompts, lie on the dotted laws of
+# their number of factors. Each counts from its largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
@@ -182,7 +182,7 @@ show(
         Slider("size", values=SIZES, label="size of the start"),
     ],
     title="The wait of softmax heads",
-    description="Each halving of a small start makes the wait about four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
+    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
 )
 
 # %% [markdown]
@@ -270,7 +270,7 @@ show(
         ),
     ],
     title="Three laws on three models",
-    description="Waits lie on the dotted law of their degree. For the other two laws the dotted line is equality. Dots: every draw or seed. Try: each law on each model.",
+    description="Of three laws from three papers one holds on every model: the wait. Dotted: what the law predicts, or equality. Dots: every draw or seed. Try: each law on each model.",
     of=[waited, followed, *races.values()],
 )
 
@@ -318,7 +318,7 @@ style.show(draw.areas(by))
 
 # %% [markdown]
 # *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
-# is a coin toss, and darker cells are worse.*
+# is a coin toss. The stronger the colour, the worse; the last row is the worst of each column.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-roc")

@@ -384,8 +384,8 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Round 3: error
-# on all covariates, and on queries along the two smallest $\lambda$.*
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Low: queries
+# along the two smallest $\lambda$.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
@@ -420,11 +420,19 @@ section_9_6.table(diverse)
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 
 # %% tags=["hide-input"]
-record.all(ladder.power_values() | pretrained.records())
+published = pretrained.records()
+record.all(ladder.power_values() | published)
 record.verdicts(
     "q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own", "q-published-nulls"
 )
 pretrained.table()
+
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Four panels of printed values as crosses, each with an empty box: ratios of sinks at three steps, three pairs of rates, error reductions of five models from peak to end, three correlations."}}
+style.show(ladder_figures.printed_only(published))
+
+# %% [markdown]
+# *What the paper prints of published models (paper: Figures 4 to 7), and an empty place for what a run of the commands above would fill in. Dotted: equal rates; arrows: from the peak to the end of
+# training.*
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
@@ -439,7 +447,7 @@ record.all(ladder.records(get))
 
 # %% [markdown]
 # *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
-# updates tend to follow the residual (line); a dot is a prompt and a layer.*
+# updates tend to follow the residual (line; purple: the printed slopes); a dot is a prompt and a layer.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")

@@ -2,8 +2,7 @@
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
 the verdicts, which may stand between, into the figure. A slider's caption is its description; a model is a figure with a caption already, and gets the number.
-What folds out was kept while the notebook ran (``drawing/figure_output.py``). On other pages ``<!-- model NAME of CHAPTER -->`` becomes the figure that the executed chapter
-shows, ``<!-- picture WORDS of CHAPTER -->`` the picture (the one for phones) whose description begins with these words.
+What folds out was kept while the notebook ran (``drawing/figure_output.py``).
 
 MyST-NB writes the frames of sliders into the page and calls the widget manager at once; here both stay files beside it (``book/assets/lazy.js`` fetches them when a
 reader comes near), and until then a still picture of the slider's start stands in their place, which print and readers without scripts see.
@@ -16,7 +15,6 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +24,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from ..errors import UserError
 from ..files import write_whole
 from ..inputs import executed_path
 from ..numbers import duration, number
 from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW
-from .pages import HTML
 
 logger = logging.getLogger(__name__)
 
@@ -321,35 +317,3 @@ def _study(study: Mapping[str, Any]) -> str:
     parts += [f"torch {said['torch']}", f"numpy {said['numpy']}", f"Python {said['python']}"]
     name = f"<code>{said['paper']}/{said['study']}</code>"
     return f"{name}: {', '.join(parts)}; digest of the code <code>{said['source']}</code>"
-
-
-# -- a chapter's models and pictures on another page ------------------------------------------------------------------------
-
-MARKER = re.compile(r"^<!-- (model|picture) (.+) of (\w+) -->$", re.MULTILINE)
-
-
-def filled(text: str, page: str, profile: str, root: Path) -> str:
-    """The Markdown of a page with every marker replaced; pictures are put beside the pages. A chapter that was never run, or shows no such model or picture,
-    or several, is a UserError."""
-    return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root), text)
-
-
-def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
-    kind, name, chapter = match.groups()
-    path = executed_path(chapter, profile, root)
-    notebook = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"cells": []}
-    form = {"model": "html", "picture": "png"}[kind]
-    found = {about.get("alt", about.get("name")): about for about in kept(notebook).values() if form in about}
-    shown = [key for key in found if key == name or (kind == "picture" and key.startswith(name))]
-    if len(shown) != 1:
-        raise UserError(
-            f"the executed chapter {chapter} shows {len(shown) or 'no'} {kind}s {name!r}",
-            f"Run `iclbook run {chapter}`, or choose one of: {', '.join(sorted(found)) or '(none)'}.",
-        )
-    content = found[shown[0]][form]
-    if kind == "picture":
-        png = base64.b64decode(found[shown[0]].get("narrow") or content)
-        file = f"{chapter}-{hashlib.sha256(png).hexdigest()[:12]}.png"
-        address = write_beside(root / HTML, page, file, png)
-        content = f'<img class="iclbook-picture" src="{address}" alt="{html.escape(shown[0])}" loading="lazy">'
-    return f"```{{raw}} html\n{content}\n```"

@@ -259,8 +259,10 @@ def _image(image: AxesImage, legend: _Series) -> Iterator[Row]:
     xs = left + (np.arange(columns) + 0.5) * (right - left) / columns
     ys = np.arange(rows) + 0.5
     ys = top + ys * (bottom - top) / rows if image.origin == "upper" else bottom + ys * (top - bottom) / rows
+    name = {} if image.get_label().startswith("_") else {"series": image.get_label()}
     for (i, j), value in np.ndenumerate(np.ma.filled(np.ma.asarray(values).astype(float), np.nan)):
-        yield {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
+        if np.isfinite(value):
+            yield name | {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
 
 
 # -- tables of text: HTML that scrolls in its own box, and plain text where there is no page -----------------------------

@@ -68,6 +68,11 @@ SEQUENTIAL = LinearSegmentedColormap.from_list(
 )
 
 
+def strength(colour: str) -> LinearSegmentedColormap:
+    """From the ground to a colour: its hue says which thing, its strength how much of it, from 0 to 1."""
+    return LinearSegmentedColormap.from_list(colour, [GROUND, colour])
+
+
 def show(*figures: Figure, of: Iterable[Results] = ()) -> None:
     """Show a cell's finished figures here, before the badge that follows them. A notebook shows, and closes, all that are open.
 

@@ -4,7 +4,8 @@ Every size has its colour and one line, the mean over its seeds; dashed and grey
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -82,9 +83,13 @@ def layers(get: Get) -> Figure:
     slope, shift = np.polyfit(residual, update, 1)
     ends = np.array([residual.min(), residual.max()])
     axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
+    low, high = (
+        slope_printed * ends for slope_printed in sorted(1 - np.array(SERIES["rho_predicted"], dtype=float))[::2]
+    )
+    axes[2].fill_between(ends, low, high, color=style.COLOURS["paper"], alpha=0.35, lw=0, zorder=3)
     axes[2].axhline(0, color=style.INK, lw=0.6)
     axes[2].set(xlabel="residual (digits)", ylabel="update (digits)", xticks=(-5, 0, 5))
-    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f}", fontsize=9)
+    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f} (printed: purple)", fontsize=9)
     _legend(fig, axes[0])
     return fig
 
@@ -139,6 +144,54 @@ def rates(get: Get) -> Figure:
     ax.plot([low, 1], [low, 1], color=style.INK, lw=0.9, ls=":", label="equal", zorder=0)
     ax.set(xlabel=r"predicted by the slope, $1 - \alpha$", ylabel="observed decay by layer")
     legend_above(fig, ax, 4)
+    return fig
+
+
+def printed_only(ours: Mapping[str, Any]) -> Figure:
+    """Figures 4 to 7 as printed (crosses), each with a track for the published models' own values (discs): empty until :func:`.pretrained.records` has some."""
+    fig, axes = style.figure(2, 2, height=5.2)
+    (sinks, agree), (life, forecast) = axes
+    printed = {name: np.array(SERIES[name], dtype=float) for name in ("sink_steps", "sink_ratios", "rho_predicted", "rho_observed", "peak", "final", "forecasts")}  # fmt: skip
+    cross(sinks, printed["sink_steps"], printed["sink_ratios"], "printed")
+    sinks.plot(printed["sink_steps"], printed["sink_ratios"], color=style.COLOURS["paper"], lw=1, ls="--")
+    sinks.set(
+        xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(-1.1, 5), title="Figure 4: sinks come late"
+    )
+    agree.plot([0.7, 1], [0.7, 1], color=style.INK, ls=":", lw=1)
+    cross(agree, printed["rho_predicted"], printed["rho_observed"])
+    agree.set(
+        xlabel="rate predicted by the slope", ylabel="rate observed", ylim=(0.66, 1.0), title="Figure 5: rates agree"
+    )
+    for row, (peak, final) in enumerate(zip(printed["peak"], printed["final"], strict=True)):
+        life.annotate("", (final, row), (peak, row), arrowprops={"arrowstyle": "->", "color": style.COLOURS["paper"]})
+    cross(life, printed["peak"], range(len(printed["peak"])))
+    life.set_yticks(range(5), ("OLMo-2-1B", "OLMo-2-7B", "Pythia-1.4B", "Pythia-1B", "Pythia-160M"))
+    life.set(
+        xlabel="error reduction: peak to end", xlim=(0.5, 2.6), ylim=(6.4, -0.6), title="Figure 6: its size decays"
+    )
+    cross(forecast, printed["forecasts"], range(3))
+    forecast.axvline(0, color=style.INK, lw=0.8)
+    forecast.set_yticks(range(3), ("its own end", "another task", "another task"))
+    forecast.set(
+        xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5), title="Figure 7: forecasts itself only"
+    )
+    keys = {"sinks/early": (sinks, 64), "sinks/middle": (sinks, 1000), "sinks/late": (sinks, 16000)}
+    found = {place: ours[f"probes/{key}"] for key, place in keys.items() if f"probes/{key}" in ours}
+    for (ax, x), value in found.items():
+        ax.plot(x, getattr(value, "value", value), "o", color=style.COLOURS["measured"])
+    for ax in axes.flat:
+        if ax not in [place for place, _ in found]:
+            box = {"boxstyle": "round,pad=0.3", "fc": "none", "ec": style.COLOURS["dummy"], "ls": "--"}
+            ax.text(
+                0.5,
+                0.09,
+                "ours: needs the weights",
+                transform=ax.transAxes,
+                ha="center",
+                va="center",
+                fontsize=9,
+                bbox=box,
+            )
     return fig
 
 

@@ -138,42 +138,36 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
 
 
 def plot_episode(results: Results, run: int = 0) -> Figure:
-    """Figure 6, for the stored test episode on which one block is least sure: its context sorted by label, how strongly the first block attends to each
-    image, the query, and ``p(label)``."""
+    """Figure 6, for the stored test episode on which one block is least sure: the query over its context, a row for each label, and ``p(label)`` after one, two
+    and three blocks; how much of the first block's attention each label has, as words."""
     number = int(results["blocks1/shown"][run].max(-1).argmin())
     images, labels = results["shown/images"][number], results["shown/labels"][number]
     weights, answer = results["shown/weights"][number], int(results["shown/labels"][number][-1])
-    ways, shots = int(labels[:-1].max()) + 1, int((labels[:-1] == 0).sum())
-    fig = style.plt.figure(figsize=(style.WIDTH, 3.4), layout="constrained")
-    left, right = fig.subfigures(1, 2, width_ratios=[2.1, 1])
-    grid = left.subplots(ways, shots, squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.03})
-    for way in range(ways):
-        members = np.flatnonzero(labels[:-1] == way)
-        for ax, i in zip(grid[way], members[np.argsort(-weights[members])], strict=True):
-            _picture(ax, images[i], style.PALETTE[way], 3.2 * weights[i] / weights.max())
-        grid[way, 0].set_ylabel(f"{way + 1}", rotation=0, ha="right", va="center", fontsize=9)
-        share = {"xy": (1.12, 0.5), "xycoords": "axes fraction", "va": "center", "fontsize": 8}
-        grid[way, -1].annotate(f"{weights[members].sum():.0%}", **share)
-    left.suptitle("context, by label; frames and shares: attention of the first block", fontsize=9)
-    top, bottom = right.subplots(2, 1, height_ratios=[1, 1.7])
-    _picture(top, images[-1], style.PALETTE[answer], 3.2)
-    top.set_title(f"query, of label {answer + 1}", fontsize=9)
-    for j, (k, colour) in enumerate(zip(BLOCKS, ("#C4C4C0", "#8A8A86", "#3C3C3A"), strict=True)):
+    ways, (high, wide) = int(labels[:-1].max()) + 1, images.shape[-2:]
+    rows = [images[:-1][labels[:-1] == way] for way in range(ways)]
+    sheet = np.full(((ways + 1) * high + high // 4, len(rows[0]) * wide), np.nan)
+    sheet[:high, :wide] = images[-1]
+    for way, row in enumerate(rows):
+        sheet[(way - ways) * high :][:high] = np.hstack(list(row))
+    fig, (left, right) = style.figure(2, height=3.4, width_ratios=[1.35, 1])
+    left.imshow(sheet, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
+    left.axhline(high * 1.12, color=style.INK, lw=0.8)
+    places = [high / 2, *(high * (way + 1.75) for way in range(ways))]
+    names = ["query", *(f"{way + 1}, the query's" if way == answer else f"{way + 1}" for way in range(ways))]
+    left.set_yticks(places, names)
+    left.tick_params(length=0)
+    left.set_xticks([])
+    left.grid(False)
+    left.spines[:].set_visible(False)
+    shares = [weights[labels[:-1] == way].sum() for way in range(ways)]
+    left.set_title(f"one block's attention, a label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
+    for j, k in enumerate(BLOCKS):
         p = results[f"blocks{k}/shown"][run, number]
-        bottom.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=colour, label=NAMES[k])
-    bottom.set(xlabel="label", ylabel="probability", ylim=(0, 1.3), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
-    bottom.grid(axis="x", visible=False)
-    bottom.legend(
-        fontsize=6.5, ncols=len(BLOCKS), loc="upper center", handlelength=0.8, handletextpad=0.3, columnspacing=0.6
-    )
+        right.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
+    right.set(xlabel="label", ylabel="probability", ylim=(0, 1.38), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
+    right.grid(axis="x", visible=False)
+    right.legend(loc="upper left", fontsize=8)
     return fig
-
-
-def _picture(ax: Axes, image: np.ndarray, colour: str, frame: float) -> None:
-    ax.imshow(image, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
-    ax.set(xticks=[], yticks=[])
-    ax.grid(False)
-    ax.spines[:].set(visible=True, color=colour, linewidth=max(frame, 0.3))
 
 
 def plot_comparison(results: Mapping[str, Results]) -> Figure:
@@ -255,8 +249,8 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
     names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
     for i, what in enumerate(names):
         for j, pair in enumerate(pairs(results, what)):
-            x = (i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j)
-            ax.plot(x, [hits.mean() for hits in pair], color=style.COLOURS["dummy"], lw=1.5, zorder=1)
+            x = (i - 0.25 + 0.1 * j, i + 0.15 + 0.1 * j)
+            ax.plot(x, [hits.mean() for hits in pair], color=style.INK, lw=1.5, zorder=5)
             for end, label in enumerate(("trained on 900 classes", "trained on all 1,000")):
                 look = {"fmt": "os"[end], "ms": 5, "color": style.PALETTE[2 * end], "capsize": 2}
                 _bar(ax, x[end], pair[end], label=None if i or j else label, **look)

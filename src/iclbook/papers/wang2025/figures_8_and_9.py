@@ -230,7 +230,7 @@ def plot_training(get: Get, bound: float) -> Figure:
 
 def over_square(ax: Axes, p: np.ndarray, ticks: Sequence[float] = ()) -> AxesImage:
     """Probabilities ``(GRID, GRID)`` over the square, and the borders of its quadrants."""
-    image = ax.imshow(p, origin="lower", extent=(-1, 1, -1, 1), cmap="viridis", vmin=0, vmax=1)
+    image = ax.imshow(p, origin="lower", extent=(-1, 1, -1, 1), cmap=style.SEQUENTIAL, vmin=0, vmax=1)
     ax.axhline(0, color="white", lw=0.5)
     ax.axvline(0, color="white", lw=0.5)
     ax.set(xticks=ticks, yticks=ticks)
