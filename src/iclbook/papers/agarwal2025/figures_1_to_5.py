@@ -122,22 +122,13 @@ def one_step_values(steps: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, 
     return found
 
 
-def _arrow(
-    ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarray | float = 0.0, at: float = 0.5
-) -> None:
+def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarray | float = 0.0) -> None:
     look = {"arrowstyle": "-|>", "color": colour, "lw": 2.2, "shrinkA": 0, "shrinkB": 0}
     ends = np.stack([np.zeros(2), along]) + start
     ax.annotate("", ends[1], ends[0], arrowprops=look)
     ax.plot(*ends.T, alpha=0, label=label)  # so that the limits include both ends
-    ax.annotate(
-        label,
-        (1 - at) * ends[0] + at * ends[1],
-        (9, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        color=colour,
-    )
+    text = {"textcoords": "offset points", "va": "center", "fontsize": 9, "color": colour}
+    ax.annotate(label, np.array([0.2, 0.8]) @ ends, (9, 0), **text)
 
 
 def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
@@ -152,7 +143,7 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
     scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
     _arrow(axes[1], step["u_bar"], style.PALETTE[5], r"signal $\bar u_j$")
     aside = 0.12 * step["u_bar"][::-1] * (1, -1)
-    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (x {scale:.0f})", aside, at=0.85)
+    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (x {scale:.0f})", aside)
     _arrow(axes[1], step["dg"] * scale, style.INK, rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
     axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}", xlabel="value coordinate 1")
     for ax in axes:

@@ -35,9 +35,8 @@ def draw_cards(
     """Rows of cards, KQ above and OV below on any screen; returns the distance from card to card, across and down.
 
     Args:
-        limits: values of the darkest colours of KQ and of OV.
+        limits: values of the darkest colours of KQ and of OV; the cells of OV have the size ``cell``, those of KQ 1.
         names: of the columns, written below the last row.
-        cell: size of OV's cells; those of KQ have 1.
     """
     kq, ov = rows[0][0]
     wide = max(kq.shape[1], cell * ov.shape[1]) + GAP

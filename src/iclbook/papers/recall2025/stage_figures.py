@@ -47,10 +47,12 @@ def training(pop: Population, run: Training) -> Figure:
     for m, (start, end) in enumerate(pairwise([left, *falls])):
         ax.plot([start, end], [plateaus[m]] * 2, color=style.INK, lw=2.2)
         text = f"{KNOWS[m]}:\n{math.factorial(pop.task.order - m)} left" if plateaus[m] else KNOWS[m]
-        low, box = bool(plateaus[m]), {"fc": style.GROUND, "ec": "none", "alpha": 0.85, "pad": 0.5}
-        look = {"ha": "right" if m == 2 else "center", "va": "top" if low else "bottom", "fontsize": 8.5, "bbox": box}
-        at = end if m == 2 else np.sqrt(start * end) * (1 if low else 1.12)
-        ax.text(at, plateaus[m] + (-0.06 if low else 0.04), text, **look)
+        look = {"va": "top" if plateaus[m] else "bottom", "fontsize": 8.5, "ha": "center" if m < 2 else "right"}
+        at = (
+            (np.sqrt(start * end), np.sqrt(start * end), end, 1.35 * end)[m],
+            plateaus[m] + (-0.06 if plateaus[m] else 0.04),
+        )
+        ax.text(*at, text, bbox={"fc": style.GROUND, "lw": 0, "pad": 0.5}, **look)
     early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
     for step in (early, *SNAPSHOTS):
         _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
