@@ -150,48 +150,35 @@ def rates(get: Get) -> Figure:
 def printed_only(ours: Mapping[str, Any]) -> Figure:
     """Figures 4 to 7 as printed (crosses), each with a track for the published models' own values (discs): empty until :func:`.pretrained.records` has some."""
     fig, axes = style.figure(2, 2, height=5.2)
-    (sinks, agree), (life, forecast) = axes
-    printed = {name: np.array(SERIES[name], dtype=float) for name in ("sink_steps", "sink_ratios", "rho_predicted", "rho_observed", "peak", "final", "forecasts")}  # fmt: skip
-    cross(sinks, printed["sink_steps"], printed["sink_ratios"], "printed")
-    sinks.plot(printed["sink_steps"], printed["sink_ratios"], color=style.COLOURS["paper"], lw=1, ls="--")
-    sinks.set(
-        xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(-1.1, 5), title="Figure 4: sinks come late"
+    sinks, agree, life, forecast = axes.flat
+    steps, ratios, predicted, observed, peaks, finals, correlations = (
+        np.array(SERIES[name], dtype=float)
+        for name in ("sink_steps", "sink_ratios", "rho_predicted", "rho_observed", "peak", "final", "forecasts")
     )
+    cross(sinks, steps, ratios, "printed", ls="--", lw=1)
+    sinks.set(xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(-1.1, 5), yticks=range(6))
+    cross(agree, predicted, observed)
     agree.plot([0.7, 1], [0.7, 1], color=style.INK, ls=":", lw=1)
-    cross(agree, printed["rho_predicted"], printed["rho_observed"])
-    agree.set(
-        xlabel="rate predicted by the slope", ylabel="rate observed", ylim=(0.66, 1.0), title="Figure 5: rates agree"
-    )
-    for row, (peak, final) in enumerate(zip(printed["peak"], printed["final"], strict=True)):
-        life.annotate("", (final, row), (peak, row), arrowprops={"arrowstyle": "->", "color": style.COLOURS["paper"]})
-    cross(life, printed["peak"], range(len(printed["peak"])))
+    agree.set(xlabel="rate predicted by the slope", ylabel="rate observed", ylim=(0.66, 1.0))
+    cross(life, peaks, range(5))
+    life.hlines(range(5), finals, peaks, color=style.COLOURS["paper"], lw=1.4)
+    life.plot(finals, range(5), "<", color=style.COLOURS["paper"], ms=5)
     life.set_yticks(range(5), ("OLMo-2-1B", "OLMo-2-7B", "Pythia-1.4B", "Pythia-1B", "Pythia-160M"))
-    life.set(
-        xlabel="error reduction: peak to end", xlim=(0.5, 2.6), ylim=(6.4, -0.6), title="Figure 6: its size decays"
-    )
-    cross(forecast, printed["forecasts"], range(3))
+    life.set(xlabel="error reduction: peak to end", ylim=(6.4, -0.6))
+    cross(forecast, correlations, range(3))
     forecast.axvline(0, color=style.INK, lw=0.8)
     forecast.set_yticks(range(3), ("its own end", "another task", "another task"))
-    forecast.set(
-        xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5), title="Figure 7: forecasts itself only"
-    )
-    keys = {"sinks/early": (sinks, 64), "sinks/middle": (sinks, 1000), "sinks/late": (sinks, 16000)}
-    found = {place: ours[f"probes/{key}"] for key, place in keys.items() if f"probes/{key}" in ours}
-    for (ax, x), value in found.items():
-        ax.plot(x, getattr(value, "value", value), "o", color=style.COLOURS["measured"])
-    for ax in axes.flat:
-        if ax not in [place for place, _ in found]:
-            box = {"boxstyle": "round,pad=0.3", "fc": "none", "ec": style.COLOURS["dummy"], "ls": "--"}
-            ax.text(
-                0.5,
-                0.09,
-                "ours: needs the weights",
-                transform=ax.transAxes,
-                ha="center",
-                va="center",
-                fontsize=9,
-                bbox=box,
-            )
+    forecast.set(xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5))
+    keys = ("probes/sinks/early", "probes/sinks/middle", "probes/sinks/late")
+    measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]
+    sinks.plot(steps[: len(measured)], measured, "o", color=style.COLOURS["measured"])
+    box = {"boxstyle": "round,pad=0.3", "fc": style.GROUND, "ec": style.COLOURS["dummy"], "ls": "--"}
+    titles = ("4: sinks come late", "5: rates agree", "6: the size decays", "7: forecasts itself only")
+    for ax, title in zip(axes.flat, titles, strict=True):
+        ax.set_title(f"Figure {title}")
+        if ax is not sinks or not measured:
+            look = {"transform": ax.transAxes, "ha": "center", "va": "center", "fontsize": 9, "bbox": box}
+            ax.text(0.5, 0.09, "ours: needs the weights", **look)
     return fig
 
 
