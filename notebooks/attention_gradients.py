@@ -203,7 +203,7 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, $b$ frozen; frame: our setting; the paper's rate is the smallest, 0.01.* With small entries
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, $b$ frozen; frame: our setting.* With small entries
 # attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump. At
 # section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs. (Pairs: $b$ frozen, $b$ trained.)
 #
@@ -279,8 +279,8 @@ style.show(of=[swept])
 record.all(figures_1_to_5.one_step_values(steepest))
 
 # %% [markdown]
-# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel shows both steps, enlarged; the three arrows lie along one line and are drawn
-# beside each other.*
+# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps, drawn beside each
+# other.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig1")
@@ -370,7 +370,7 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends of both, and the printed steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8

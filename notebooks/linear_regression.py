@@ -144,8 +144,7 @@ example = trained_circuits.example(d, L, rng)
 record.all(trained_circuits.effective_entries(example, rng))
 
 # %% [markdown]
-# *Starred entries cannot matter: the query's response is zero, and only the last output is read (paper: Figure 1). Tokens stand in the columns of $Z$; the first panel makes a head's weights, the second its
-# part of the answer.*
+# *Starred entries cannot change any answer (paper: Figure 1). Tokens stand in the columns of $Z$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig1")
@@ -198,8 +197,8 @@ style.show(circuit_maps.plot_one_head(shown), of=[iso])
 record.all(trained_circuits.one_head(one))
 
 # %% [markdown]
-# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores; the multiple is larger than the paper's $1/\sqrt d$ (paper: Figure 2.1). Shown are the
-# entries that can matter: maps of one seed, and the size of every entry of $KQ$.*
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores; the multiple is larger than the paper's $1/\sqrt d$ (paper: Figure 2.1). Maps
+# of one seed, and the size of every entry of $KQ$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.1")
