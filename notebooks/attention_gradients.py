@@ -132,7 +132,9 @@ for name, times in {"one rate": 1, f"values {faster} times as fast": faster}.ite
             ):
                 W -= 0.1 * factor * g
         losses.append(loss.item())
-    ax.plot(losses, label=name)
+    ax.plot(
+        losses, label=name, color=figures_6_to_8.COLOUR["sgd" if times == 1 else "em"]
+    )
 ax.set(xlabel="step", ylabel="cross-entropy (nats)")
 ax.legend()
 style.show()
@@ -162,7 +164,7 @@ closed_forms_checked.plot_dominant_query(pairs)
 style.show()
 
 # %% [markdown]
-# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn.*
+# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn; dashed: a weight ten times any other.*
 
 # %% tags=["remove-input"]
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
@@ -179,7 +181,8 @@ sentences.plot_sentences(said)
 style.show()
 
 # %% [markdown]
-# *What follows from one formula always holds; what is said of many moves at once holds only often. Share of cases in which each sentence is true, with its section.*
+# *Seventeen sentences of the paper, tested on random heads: those about one step are always true, those about many moves at once only sometimes, and a few hardly ever. Share of cases in which each
+# sentence holds, with its section.*
 
 # %% tags=["remove-input"]
 record.verdicts("signs", "toward-users")
@@ -218,7 +221,7 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Share of seeds, $b$ frozen; frame: our setting.* With small entries
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, $b$ frozen; frame: our setting.* With small entries
 # attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump. At
 # section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs ($b$ frozen, then trained).
 #
@@ -303,7 +306,8 @@ style.show(of=[swept])
 record.all(figures_1_to_5.one_step_values(steepest))
 
 # %% [markdown]
-# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps.*
+# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps, drawn beside each
+# other.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig1")
@@ -393,7 +397,7 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed 430 steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
@@ -520,7 +524,7 @@ fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; blue: one rate for everything, orange: the schedule; dotted: the Bayes floor.*
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; dotted: the Bayes floor.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
@@ -553,10 +557,10 @@ sliders.show_race(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Does attention settle first?
 # Does attention settle early while values move on and the error falls? Here is the same head on fresh sequences, which nothing can learn by heart.
-# *Way left* is the distance to the end of training over that at the start: of attention, of values, and of calibration (the root of the held-out loss above its floor, since a loss is of second order
+# *Distance left* is the distance to the end of training over that at the start: of attention, of values, and of calibration (the root of the held-out loss above its floor, since a loss is of second order
 # in that distance).
 
-# %% mystnb={"image": {"alt": "Way left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Distance left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
 on_fresh = figure_9.followed(study["fresh"], stored["fresh"])
 left = figure_9.head_left(on_fresh, stored["fresh"]["runs/gap"])
 unfurling = results("unfurling", profile, device)
@@ -577,7 +581,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Calibration comes to rest first; attention and values go on alike. Way left against the step; thin: seeds, thick: their mean.*
+# *Calibration comes to rest first; attention and values go on alike. Distance to the final value over that at the start, against the step; thin: seeds, thick: their mean.*
 
 # %% tags=["remove-input"]
 record.verdicts("frame-precision", "freezing", "unfurling")
@@ -701,14 +705,10 @@ record.all(
 )
 
 # %% [markdown]
-# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Mean and range over seeds; triangles: printed, of Paper I's larger models.*
-
-# %% mystnb={"image": {"alt": "Error of the entropy against the training step for four models on both tasks: the curves fall together and are still falling at the end."}} tags=["hide-input"]
-wind_tunnel.plot_errors_by_step(tunnel)
-style.show(of=tunnel.values())
+# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Means over seeds, a bar at the end: their range; triangles: printed, of Paper I's larger models.*
 
 # %% [markdown]
-# *All four learn bijections alike; on hidden Markov models the LSTM ends lowest. Error over the places of the training length, mean and range over seeds.* None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
+# None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
 # the *best*: it carries beliefs through the dynamics, also at three times the training length. Printed is a factor of 8.5 between LSTM and transformer; here it is
 # {glue:text}`tunnel/hmm/lstm_over_transformer` ($p$ over seeds {glue:text}`tunnel/hmm/p_lstm`). On bijections only an MLP that reads a single token fails ({glue:text}`tunnel/bijection/prior` bits), and
 # it has no choice.
@@ -727,13 +727,13 @@ style.show(of=tunnel.values())
 # answer {glue:text}`tunnel/hmm/uniform`; a filter with its transition matrix turned the wrong way has {glue:text}`tunnel/hmm/turned_ratio` of the first. Training was short, so this says nothing about the
 # limits of any model. But an LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 
-# %% mystnb={"image": {"alt": "Left: mean absolute cosine of keys before and after training against random vectors and the printed band. Middle and right: attention-weighted values on their first two components, coloured by the entropy of the posterior."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Six rows of dots between 0 and 1 beside printed bands: cosines of keys before and after training, share of the first component, and its correlation with the entropy of the posterior; hardly a dot meets a band."}} tags=["hide-input"]
 wind_tunnel.plot_geometry(tunnel, study)
 style.show(of=tunnel.values())
 
 # %% [markdown]
-# *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy (colour). Mean absolute cosine of the transformer's keys, and attention-weighted values on
-# their first two components, first seed.*
+# *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy: the transformer's dots are far from what is printed (bands). Mean absolute cosine of keys
+# of both kinds, and first component of the attention-weighted values.*
 
 # %% tags=["remove-input"]
 record.verdicts("wind-tunnel", "mlp")

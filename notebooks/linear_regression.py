@@ -35,6 +35,7 @@ from iclbook.draw import torch_rng
 from iclbook.drawing import style
 from iclbook.drawing.diagram import show_attention
 from iclbook.papers.he2025 import (
+    circuit_maps,
     circuits,
     dynamics,
     figure_2_7,
@@ -116,9 +117,15 @@ Z = torch.cat([x, y[:, None]], dim=1)
 # %% [markdown]
 # Which entries of the two circuits matter?
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The steps of a head as matrices of cells: the last column of KQ and all rows of OV but the last are starred."}}
+style.show(circuit_maps.plot_architecture(d))
 example = trained_circuits.example(d, L, rng)
 record.all(trained_circuits.effective_entries(example, rng))
+
+# %% [markdown]
+# *Starred entries cannot change any answer (paper: Figure 1). Tokens stand in the columns of $Z$.*
+
+# %% tags=["remove-input"]
 record.verdicts("fig1")
 
 # %% [markdown]
@@ -205,16 +212,17 @@ show_model(page_models.prompt(iso, task), of=[iso])
 # ## Key finding 1: two numbers per head
 # ### One head (Figure 2.1)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale; and all entries of KQ: the diagonal above the paper's value, the others near zero."}}
 shown = {
     "as printed": (iso.group("h1"), 1.0),
     "as coded": (iso.group("code_h1"), code_scale(d)),
 }
-style.show(trained_circuits.plot_one_head(shown), of=[iso])
+style.show(circuit_maps.plot_one_head(shown), of=[iso])
 record.all(trained_circuits.one_head(one))
 
 # %% [markdown]
-# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.*
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores; the multiple is larger than the paper's $1/\sqrt d$ (paper: Figure 2.1). Maps
+# of one seed, and the size of every entry of $KQ$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.1")
@@ -226,12 +234,12 @@ record.verdicts("fig2.1")
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size."}}
-style.show(trained_circuits.plot_circuits(iso.group("h2"), run=0), of=[iso])
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size; their sum is nearly empty."}}
+style.show(circuit_maps.plot_circuits(iso.group("h2"), run=0), of=[iso])
 record.all(trained_circuits.two_heads(two))
 
 # %% [markdown]
-# *The two heads are opposite and of equal size (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
+# *The two heads are opposite and of equal size, so that their sum is nearly empty (paper: Figure 2.2). $KQ$ above, $OV$ below; orange adds, blue subtracts; one colour scale for $KQ$ and one for $OV$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.2")
@@ -261,10 +269,10 @@ record.verdicts("fig2.3")
 # | as coded | {glue:text}`runs/both_signs_coded` |
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-# It grows out of noise, very early. Move the sliders for the number of heads and the training step.
+# It grows out of noise, very early. Choose the number of heads.
 
 # %% tags=["hide-input"]
-trained_circuits.show_circuits(iso, few=not paper)
+circuit_maps.show_circuits(iso, few=not paper)
 record.all(trained_circuits.early(two))
 record.verdicts("fig2.6")
 
@@ -333,7 +341,7 @@ record.all(trained_circuits.limits({"text": several, "code": several_coded}))
 record.all(trained_circuits.common_scale(several, adam[2], d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
+# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Means over seeds; dashed: as coded;
 # horizontal: the paper's values.*
 
 # %% tags=["remove-input"]
@@ -355,12 +363,9 @@ record.verdicts("fig2.8", "kf4")
 # The two printed numbers are one: on the
 # [solution manifold](#the-solution-manifold) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three and four heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
-    trained_circuits.plot_dynamics(
-        {f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}
-    ),
-    of=[iso],
+    trained_circuits.plot_splits({h: every[h] for h in PAPER_HEADS if h > 2}), of=[iso]
 )
 record.all(trained_circuits.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
@@ -370,7 +375,7 @@ record.all(
 trained_circuits.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
-# *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently. A line is a head of one seed; dashed: the paper's values.* Of the $\mu$ only the sum on each side matters.
+# *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently, and only the sums agree. A column is a seed, a dot or a block a head; dashed: the paper's values.*
 #
 # Eight heads, which the paper does not show, do the same in our one run at the paper profile: each $\omega$ is $\pm\gamma$ or about zero.
 
@@ -459,7 +464,8 @@ record.all(
 )
 
 # %% [markdown]
-# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.*
+# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and by how much the two heads and vanilla gradient descent exceed debiased
+# gradient descent; bars: standard errors.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
@@ -582,8 +588,12 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 # Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that with two and
 # three heads the $\mu$ cancel in the second stage only, and with four heads between the two.
 
-# %% tags=["hide-input"]
-figure_2_7.show_stages(d, L, s2, few=not paper)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of four heads against time from a small start: signs match first, then the mu sum to zero, then all omega of a side coincide."}}
+style.show(figure_2_7.plot_stages(0.03, d, L, s2))
+
+# %% [markdown]
+# *First the signs settle, then the $\mu$ sum to zero, then all heads share one $|\omega|$: four heads from one start of scale 0.03. Orange: heads that add; blue: heads that subtract; dotted: from when
+# each holds for good.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "When sign matching, zero sum and homogeneous scaling appear for good, for 2, 3 and 4 heads."}}
 times = figure_2_7.stage_times(descent)
@@ -592,7 +602,7 @@ record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(descent, d, L
 record.all(theorem_1.expansion_records(d, L, s2))
 
 # %% [markdown]
-# *Signs match at once. The $\mu$ sum to zero when all $|\omega|$ become equal, or, with four heads, well before. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
+# *Signs match at once. With two and three heads the $\mu$ sum to zero about when all $|\omega|$ become equal; with four heads the scales take much longer. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
 
 # %% tags=["remove-input"]
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
@@ -672,7 +682,7 @@ record.all(figures_3_2_to_3_5.multitask_records(both, runs, tasks, starts))
 
 # %% [markdown]
 # *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
-# in $OV$; paper: Figures 3.2 to 3.5). For each head: which features it compares ($KQ$), and whose responses (column) it adds to whose prediction (row, $OV$).*
+# in $OV$; paper: Figures 3.2 to 3.5). For each head $KQ$ above, the features that it compares, and $OV$ below: whose responses (column) it adds to whose prediction (row).*
 
 # %% tags=["remove-input"]
 record.verdicts(
@@ -797,8 +807,8 @@ steps = figures_4_1_and_4_2.compare(paired, many, eta)
 record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain}, eta))
 
 # %% [markdown]
-# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; a line is a seed; dashed: the paper's values for
-# softmax.*
+# *Of three substitutes for the exponential, $1 + \tanh Cx$ ends nearest to softmax in its sum of $\mu$; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; medians over the
+# seeds that end as a pair.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
