@@ -252,8 +252,8 @@ record.verdict("wang2025/q-we-draw")
 # Appendix F says that performance "was found to be consistent across many different draws of $W_e$". Over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
 # {glue:text}`we-draw/quadrants_sd`; its least and largest values are {glue:text}`we-draw/quadrants_range`. It is below 0.6 in a share of {glue:text}`we-draw/share_below` of the draws.
 #
-# Each figure's trainings fix one $W_e$, as the paper does. Figures 3, 4 and 5 (left) use the authors' own $W_e$ and training contexts, drawn again from their seed; figure 3, and figure 4 up to four
-# blocks, their test contexts too. Figures 8, 10 and 11 use draws of ours, and figure 9 the authors' own context.
+# Each figure's trainings fix one $W_e$, as the paper does. Figures 3, 4 and 5 (left) use the authors' own $W_e$ and contexts, drawn again from their seed, and figure 9 their own context. Figures 8, 10
+# and 11 use draws of ours.
 
 # %% [markdown]
 # ## One block: GD against Trained TF
@@ -313,33 +313,34 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # The text says $N = 10$; file names in the published code say 125. Accuracy grows with $N$, so the printed accuracies can decide.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125. Above, both along training at N = 125, one block apart from the rest."}} tags=["hide-input"]
-by_depth = figures_3_to_5.by_depth(get)
+by_depth = figures_3_to_5.by_depth(get, L)
 style.show(
-    figures_3_to_5.plot_depths(by_depth), of=map(get, figures_3_to_5.BY_DEPTH.values())
+    figures_3_to_5.plot_depths(by_depth),
+    of=map(get, ["deep_gd", f"published_blocks_L{L[0]}"]),
 )
 record.all(figures_3_to_5.figure_4(by_depth))
 record.all(figures_3_to_5.on_the_authors_contexts(get, profile))
 record.all(construction.absorbed() | figures_3_to_5.of_printed_values())
 
 # %% [markdown]
-# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention along training, tested on the
-# authors' 2,048 contexts, with the printed scores as ticks at the end; and at the best validation record. {glue:text}`time/fig4` minutes.*
+# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention along training on the
+# authors' contexts, with the printed scores as ticks at the end; and at the best validation record. {glue:text}`time/fig4` minutes.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
-# | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, other test contexts | $N = 125$, the authors' test contexts |
-# |---|---|---|---|
-# | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/others_accuracy` | {glue:text}`fig4/authors_accuracy` |
-# | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/others_nll` | {glue:text}`fig4/authors_nll` |
-# | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/others_seeds` | {glue:text}`fig4/authors_seeds` |
-# | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/others_gain` | {glue:text}`fig4/authors_gain` |
-# | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/others_steps` | {glue:text}`fig4/authors_steps` |
+# | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, the authors' $W_e$ and contexts |
+# |---|---|---|
+# | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/authors_accuracy` |
+# | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/authors_nll` |
+# | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/authors_seeds` |
+# | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/authors_gain` |
+# | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/authors_steps` |
 #
-# The figure is judged where the crosses lie, at $N = 125$, on the authors' $W_e$ and training contexts. Two sets test these models: the authors' 2,048 contexts, and 1,024 others from the same law.
-# The others are harder for one block. Six blocks gain {glue:text}`fig4/late_gain` nats over three there, and {glue:text}`fig4/printed_late` in the printed values. Of {glue:text}`fig4/runs` runs
-# {glue:text}`fig4/at_end` were still improving at the end. From one to six blocks the printed NLL gains {glue:text}`fig4/printed_more` more, relative to one block, than the printed accuracy.
+# The figure is judged where the crosses lie, at $N = 125$. Six blocks gain {glue:text}`fig4/authors_late_gain` nats over three there, and {glue:text}`fig4/printed_late` in the printed values. Of
+# {glue:text}`fig4/runs` runs {glue:text}`fig4/at_end` were still improving at the end. From one to six blocks the printed NLL gains {glue:text}`fig4/printed_more` more, relative to one block, than the
+# printed accuracy.
 #
 # One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
 #
@@ -356,13 +357,13 @@ record.verdicts("fig4", "n10", "q-published")
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
 deep = figures_3_to_5.swept(get, L, figures_3_to_5.TWO_BLOCKS)
-two_blocks = [n for n in studies if n.startswith("published_two_")]
+two_blocks = [n for n in studies if n.startswith(("published_blocks_", "published_two_"))]
 style.show(figures_3_to_5.plot_two_blocks(L, deep), of=map(get, two_blocks))
 record.all(figures_3_to_5.figure_5(L, deep, sweep))
 
 # %% [markdown]
-# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained on the authors' own contexts, tested on 1,024 others from the
-# same law. Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.*
+# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained and tested on the authors' own contexts.
+# Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-left")
@@ -373,8 +374,8 @@ record.verdict("wang2025/fig5-left")
 # | GD | {glue:text}`fig5/gd_nll` |
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
-# At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. At the largest $L$ Trained TF minus GD is
-# {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_enough`; the text says more than 25,000. Their
+# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$. At the largest $L$ Trained
+# TF minus GD is {glue:text}`fig5/authors_last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_enough`; the text says more than 25,000. Their
 # gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
