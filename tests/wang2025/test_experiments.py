@@ -175,7 +175,9 @@ def test_every_further_block_is_judged():
     for k in range(5):
         worse = gains.copy()
         worse[k] = -0.1
-        assert failing(judge("wang2025/fig4", values | {"fig4/authors_steps": worse.tolist()})) == {"fig4/authors_steps"}
+        assert failing(judge("wang2025/fig4", values | {"fig4/authors_steps": worse.tolist()})) == {
+            "fig4/authors_steps"
+        }
 
 
 def test_free_map_is_the_models_descent():
