@@ -1,4 +1,5 @@
-"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired and errors are over episodes."""
+"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired; errors are over networks and over
+episodes, added in squares."""
 
 import itertools
 import math
@@ -13,10 +14,11 @@ from torch import Tensor
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, interval
+from ...statistics import Estimate, interval, ratio_error
 from ...store import Results
 from ...training.study import Study
 from .contexts import BLOCK, TEST, numbers
+from .figures_3_to_5 import difference, run_error
 from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts
 from .networks import weights
 
@@ -38,9 +40,14 @@ def of(results: Mapping[str, Any], kind: str) -> list[Any]:
     return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
+def by_network(results: list[Results], what: str) -> np.ndarray:
+    """``blocks2/hits``, ``probe/tuned_nll`` ...: mean over runs, ``(networks, E)``; episode e is the same everywhere."""
+    return np.stack([np.atleast_2d(r[what].astype(float)).mean(0) for r in results])
+
+
 def per_episode(results: list[Results], what: str) -> np.ndarray:
-    """``blocks2/hits``, ``probe/tuned_nll`` ...: mean over networks and runs, ``(E,)``; episode e is the same everywhere."""
-    return np.mean([np.atleast_2d(r[what].astype(float)).mean(0) for r in results], axis=0)
+    """:func:`by_network`, mean over networks ``(E,)``."""
+    return by_network(results, what).mean(0)
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
@@ -50,14 +57,14 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     for attention, (kind, group, *_) in ATTENTIONS.items():
         names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
     hits, nll = (
-        {at: per_episode(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
+        {at: by_network(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
         for what in ("hits", "nll")
     )
     found: dict = {}
     for name, k in names:
         found[f"images/{name}/accuracy{k}"] = float(hits[name, k].mean())
         found[f"images/{name}/nll{k}"] = float(nll[name, k].mean())
-    found["images/softmax/accuracy3"] = Estimate.mean(hits["softmax", 3])
+    found["images/softmax/accuracy3"] = difference(hits["softmax", 3])
     untrained = [r["blocks3/accuracy_test"][0].astype(float).mean() for r in of(results, "unseen")]
     found["images/softmax/untrained3"] = float(np.mean(untrained))
     says = printed("wang2025")
@@ -67,10 +74,12 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     for probe, attention in itertools.product(PROBES, ATTENTIONS):
         key = f"images/{attention}/{probe}"
         for k in BLOCKS:
-            found[f"{key}/accuracy{k}"] = Estimate.mean(hits[attention, k] - hits[probe, ""])
+            found[f"{key}/accuracy{k}"] = difference(hits[attention, k], hits[probe, ""])
             if k > 1:
-                found[f"{key}/nll{k}_ratio"] = Estimate.ratio(nll[attention, k], nll[probe, ""])
-        found[f"{key}/nll1"] = Estimate.mean(nll[attention, 1] - nll[probe, ""])
+                above, below = nll[attention, k], nll[probe, ""]
+                errors = run_error(above.mean(1) / below.mean(1)), ratio_error(above.mean(0), below.mean(0))
+                found[f"{key}/nll{k}_ratio"] = Estimate(float(above.mean() / below.mean()), float(np.hypot(*errors)))
+        found[f"{key}/nll1"] = difference(nll[attention, 1], nll[probe, ""])
     return found
 
 
@@ -99,7 +108,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     )
     return {
         "images/setting": bool(as_stated),
-        "images/shuffled": Estimate.mean(per_episode(on, "blocks3/shuffled")),
+        "images/shuffled": difference(by_network(on, "blocks3/shuffled")),
         "images/episodes": len(on[0]["probe/tuned_hits"]),
         "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],

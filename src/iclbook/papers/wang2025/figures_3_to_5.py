@@ -42,7 +42,7 @@ def estimate(differences: np.ndarray) -> Estimate:
     return Estimate(float(np.mean(differences)), run_error(differences))
 
 
-def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
+def difference(first: np.ndarray, second: np.ndarray | float = 0.0) -> Estimate:
     """Mean of ``first - second``, ``(R, n)`` each, paired by run and by what both are tested on (contexts, text): the errors of both, added in squares."""
     apart = first - second
     return Estimate(float(apart.mean()), float(np.hypot(run_error(apart.mean(1)), standard_error(apart.mean(0)))))

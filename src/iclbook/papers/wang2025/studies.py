@@ -67,10 +67,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "tf_deep": (2000, 6),  # of two-block TF
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
-    "long": (
-        (1000, 2500, 4000),
-        (6, 6),
-    ),  # of two-block TF in figure 5 at each L: its validation NLL rises sooner with few
+    "long": ((1000, 2500, 4000), (6, 6)),  # of two-block TF in figure 5: with few contexts its NLL soon rises
     "map": (3000, 6),  # of figure 9 on the authors' W_e
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
