@@ -409,7 +409,7 @@ record.all(figures_8_and_9.figure_8(get, *answers))
 
 # %% [markdown]
 # *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
-# last value; dotted: the bound of this $W_e$, {glue:text}`fig8/bound`; dashed: the printed bound. {glue:text}`time/fig8-9` minutes.*
+# last value; dotted: the bound of this $W_e$, {glue:text}`fig8/bound`; shaded: above the printed bound. {glue:text}`time/fig8-9` minutes.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig8")
@@ -486,7 +486,7 @@ record.all(values)
 
 # %% [markdown]
 # *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, first draw, published start; each matrix is divided by its largest entry. Hatched:
-# entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the
+# entries that no gradient reaches; framed: zero in gradient descent. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the
 # published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the logits. And with $W_e$ learned, $ED$
 # has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`;
 # a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose coordinates in which the symmetric part $S$ of $ED$ is $I$: the diagonal is 1 by choice.
@@ -514,7 +514,7 @@ style.show(
 
 # %% [markdown]
 # *$Q$ is nearly a multiple of the identity; $ED$ is not, as trained or where the learned embeddings fit the true ones (paper: figure 11). Only its antisymmetric part, in coordinates with $S = I$, means
-# something by itself, and it is small. Five draws; the first three rows are divided by their largest entries. The largest distance of $ED$ from $I$, or of $E$ from $D^\top$, with $S = I$ is
+# something by itself, and it is small. Five draws; gradient descent has the framed entries alone; the first three rows are divided by their largest entries. The largest distance of $ED$ from $I$, or of $E$ from $D^\top$, with $S = I$ is
 # {glue:text}`fig10/worst`.*
 
 # %% tags=["remove-input"]
@@ -666,8 +666,8 @@ style.show(
 )
 
 # %% [markdown]
-# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
-# % intervals, grey: the probes'.*
+# *Each block comes nearer to linear probing (lines), with softmax as with linear attention. Episodes of unseen classes; filled: softmax attention, open: linear attention; bars and grey bands: intervals
+# of 95 % over episodes.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
@@ -689,14 +689,14 @@ record.verdict("wang2025/fig5-right")
 # The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$, which starts from 10, to {glue:text}`images/gamma` (one, two, three
 # blocks), and so small a $\gamma$ makes softmax attention nearly linear.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes, below or above the line of linear probing."}}
 style.show(
     figure_5_right.plot_training(pictures),
     of=map(get, [n for n in studies if n.startswith("images_unseen")]),
 )
 
 # %% [markdown]
-# *One block stays behind two and three, on unseen classes (solid, with the range over runs) as on training classes (dashed).* What does "unseen class" mean here? The
+# *One block stays behind linear probing, two and three come near it (paper: figure 5, right). Solid: unseen classes, with the range over runs; dashed: training classes.* What does "unseen class" mean here? The
 # classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}

@@ -233,7 +233,8 @@ def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
 
 
 def plot_training(results: Mapping[str, Results]) -> Figure:
-    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs."""
+    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs; and those of linear probing
+    on the unseen classes."""
     fig, axes = style.figure(2, height=3.1)
     on = of(results, "unseen")
     for ax, what, label in ((axes[0], "accuracy", "accuracy"), (axes[1], "nll", "negative log-likelihood")):
@@ -246,14 +247,16 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
             ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
+        probe = per_episode(on, f"probe/tuned_{'nll' if what == 'nll' else 'hits'}").mean()
+        ax.axhline(probe, color=style.INK, lw=1.3, label="linear probing")
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
+        ax.set_xlim(-2, steps[-1] * 1.3)
         ticks = [0, *(s for s in (24, 100, 300, 1000, 8000) if s <= steps[-1])]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
-    style.log_ticks(axes[1], "y", (0.1, 0.2, 0.3, 0.5, 1, 2))
-    axes[0].plot([], [], color=style.INK, label="unseen classes")
-    axes[0].plot([], [], color=style.INK, ls=DASHED, label="training classes")
+    style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
+    axes[0].plot([], [], color=style.COLOURS[3], ls=DASHED, label="the same, training classes")
     axes[0].legend(fontsize=7.5)
     return fig
 
