@@ -593,7 +593,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 # to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$":
 # {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the
 # p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. Nor is such a point always a minimum in $B$. Take covariates in the plane, four prompts moved by the symmetries of a
-# triangle, and sum over all labels: where no derivative in the scalars exceeds {glue:text}`thm2/slope_there`, the least curvature in $B$ is {glue:text}`thm2/least_curvature`, a saddle.
+# triangle, and sum over all labels: where no derivative in the scalars exceeds {glue:text}`thm2/slope_there`, the least curvature in $B$ is {glue:text}`thm2/least_curvature`, a saddle. Of {glue:text}`thm2/laws` such laws, by other prompts and $W_e$, {glue:text}`thm2/saddles` have one.
 #
 # The theorem says that such a point *exists*. The proof shows that gradients vanish along the flow, which does not bound the flow. Let the query be the first example, and let every label say whether its
 # place is nearer to example 1 or to example 2. That is a law within the assumptions. The sharper the attention, the better: with one layer the loss is {glue:text}`thm2/loss_over_b` at
