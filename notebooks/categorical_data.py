@@ -686,7 +686,7 @@ record.verdict("wang2025/fig5-right")
 # | two blocks | {glue:text}`images/softmax/tuned/accuracy2` +- {glue:text}`images/softmax/tuned/accuracy2_se` | {glue:text}`images/linear/tuned/accuracy2` +- {glue:text}`images/linear/tuned/accuracy2_se` |
 # | three blocks | {glue:text}`images/softmax/tuned/accuracy3` +- {glue:text}`images/softmax/tuned/accuracy3_se` | {glue:text}`images/linear/tuned/accuracy3` +- {glue:text}`images/linear/tuned/accuracy3_se` |
 #
-# The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$, which starts from 10, to {glue:text}`images/gamma` (one, two, three
+# Errors are over networks and episodes, and two networks decide little. The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$, which starts from 10, to {glue:text}`images/gamma` (one, two, three
 # blocks), and so small a $\gamma$ makes softmax attention nearly linear.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes, below or above the line of linear probing."}}

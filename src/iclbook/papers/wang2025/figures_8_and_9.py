@@ -210,8 +210,9 @@ def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
 def plot_training(get: Get, bound: float) -> Figure:
     """Figure 8 (and linear attention): test accuracy against learning steps, every start and their mean; dots: mean maximum probability; shaded: above the printed
     bound."""
-    fig, axes = style.figure(len(NAMES), height=2.6, sharey=True)
-    for ax, (kernel, name) in zip(axes, NAMES.items(), strict=True):
+    fig, axes = style.figure(3, 2, height=3.9, sharey=True)
+    axes[1, 2].remove()
+    for ax, (kernel, name) in zip(axes.flat, NAMES.items(), strict=False):
         looks = zip(KINDS, style.PALETTE, ("GD", "Trained TF"), (0.16, 0.05), strict=False)
         for group, colour, label, height in looks:
             arrays = get(f"square_{kernel}").group(group)
@@ -224,10 +225,10 @@ def plot_training(get: Get, bound: float) -> Figure:
         says, top = printed("wang2025")["section6/bound"], 0.68
         ax.axhspan(says, top, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="above the paper's bound")
         ax.set(title=name, ylim=(0, top))
-        ax.set_xticks([0, steps[-1] // 2], ["0", f"{steps[-1] // 2:,}"])
-    axes[0].set_ylabel("test accuracy")
-    axes[2].set_xlabel("learning steps")
-    handles = {label: h for h, label in zip(*axes[0].get_legend_handles_labels(), strict=True)}
+        ax.set_xticks([0, steps[-1] // 2, steps[-1]], ["0", f"{steps[-1] // 2:,}", f"{steps[-1]:,}"])
+    for row in axes:
+        row[0].set(xlabel="learning steps", ylabel="test accuracy")
+    handles = {label: h for h, label in zip(*axes[0, 0].get_legend_handles_labels(), strict=True)}
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
