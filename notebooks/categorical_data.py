@@ -434,8 +434,8 @@ style.show(figures_8_and_9.plot_maps(maps), of=map(get, ["published_map"]))
 record.all(values | figures_8_and_9.own_kernel(answers[0]))
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. Filled: examples of the panel's category; open:
-# others.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. White: the context's examples, those of the
+# three categories as numbers.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig9", "q-own-kernel")

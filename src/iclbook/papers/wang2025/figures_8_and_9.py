@@ -244,15 +244,17 @@ def over_square(ax: Axes, p: np.ndarray, ticks: Sequence[float] = ()) -> AxesIma
 
 
 def plot_maps(m: Maps) -> Figure:
-    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; filled: examples of the column's category."""
+    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; examples of these are numbers, as in the paper, and all others circles."""
     rows = {"truth": m.truth, "GD": m.gd.mean(0), "Trained TF": m.tf.mean(0)}
     fig, axes = style.figure(3, 3, width=6.2, height=5.4)
     for row, (name, p) in zip(axes, rows.items(), strict=True):
         for ax, category in zip(row, m.shown, strict=True):
-            own = m.tokens[:, 2] == category
-            ax.plot(*m.tokens[~own, :2].T, "o", ms=2, mfc="none", mec="white", mew=0.5)
-            ax.plot(*m.tokens[own, :2].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
             image = over_square(ax, p[category])
+            for x, y, label in m.tokens:
+                if label in m.shown:
+                    ax.text(x, y, f"{label:.0f}", color="white", fontsize=6.5, ha="center", va="center")
+                else:
+                    ax.plot(x, y, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
             axes[0, m.shown.index(category)].set_title(f"category {category}")
         row[0].set_ylabel(name)
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
