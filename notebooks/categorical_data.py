@@ -657,17 +657,14 @@ record.verdict("wang2025/fig6")
 # penalty was chosen on training classes. We train all 500 epochs. Our images and network replace ImageNet and VGG. The task is no harder: linear probing is right on a share of
 # {glue:text}`images/tuned/accuracy` of the queries.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy, negative log-likelihood and paired difference in accuracy against one to three blocks of softmax and linear attention, with bands for two linear probes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes, below or above the line of linear probing."}}
 style.show(
-    figure_5_right.plot_comparison(pictures),
-    of=map(
-        get, [n for n in studies if n.startswith(("images_unseen", "images_linear"))]
-    ),
+    figure_5_right.plot_training(pictures),
+    of=map(get, [n for n in studies if n.startswith("images_unseen")]),
 )
 
 # %% [markdown]
-# *Each block comes nearer to linear probing (lines), with softmax as with linear attention. Episodes of unseen classes; filled: softmax attention, open: linear attention; bars and grey bands: intervals
-# of 95 % over episodes.*
+# *One block stays behind linear probing, two and three come near it (paper: figure 5, right). Softmax attention. Solid: unseen classes, with the range over runs; dashed: training classes.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
@@ -686,18 +683,11 @@ record.verdict("wang2025/fig5-right")
 # | two blocks | {glue:text}`images/softmax/tuned/accuracy2` +- {glue:text}`images/softmax/tuned/accuracy2_se` | {glue:text}`images/linear/tuned/accuracy2` +- {glue:text}`images/linear/tuned/accuracy2_se` |
 # | three blocks | {glue:text}`images/softmax/tuned/accuracy3` +- {glue:text}`images/softmax/tuned/accuracy3_se` | {glue:text}`images/linear/tuned/accuracy3` +- {glue:text}`images/linear/tuned/accuracy3_se` |
 #
-# Errors are over networks and episodes, and two networks decide little. The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$, which starts from 10, to {glue:text}`images/gamma` (one, two, three
-# blocks), and so small a $\gamma$ makes softmax attention nearly linear.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes, below or above the line of linear probing."}}
-style.show(
-    figure_5_right.plot_training(pictures),
-    of=map(get, [n for n in studies if n.startswith("images_unseen")]),
-)
-
-# %% [markdown]
-# *One block stays behind linear probing, two and three come near it (paper: figure 5, right). Solid: unseen classes, with the range over runs; dashed: training classes.* What does "unseen class" mean here? The
-# classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
+# Errors are over networks and episodes, and two networks decide little. The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$,
+# which starts from 10, to {glue:text}`images/gamma` (one, two, three blocks), and so small a $\gamma$ makes softmax attention nearly linear.
+#
+# What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both
+# kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
 style.show(

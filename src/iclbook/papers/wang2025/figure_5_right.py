@@ -22,13 +22,10 @@ from .figures_3_to_5 import difference, run_error
 from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts
 from .networks import weights
 
-#: Probes: name, colour and dashes.
-PROBES = {
-    "tuned": ("probe, penalty chosen", style.INK, "-"),
-    "coded": ("probe, 500 Adam steps", style.PALETTE[6], (0, (4, 2))),
-}
-#: Attentions: kind of results (:func:`of`) and beginning of their groups' names; place beside the number of blocks, and filling of the markers.
-ATTENTIONS = {"softmax": ("unseen", "blocks", -0.12, None), "linear": ("linear", "linear", 0.12, style.GROUND)}
+#: Probes: of a penalty that was chosen, and of 500 steps of Adam.
+PROBES = ("tuned", "coded")
+#: Attentions: kind of results (:func:`of`) and beginning of their groups' names.
+ATTENTIONS = {"softmax": ("unseen", "blocks"), "linear": ("linear", "linear")}
 NAMES = {1: "1 block", 2: "2 blocks", 3: "3 blocks"}
 #: Dashes of training classes.
 DASHED = (0, (3, 2))
@@ -54,7 +51,7 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     """Figure 5, right: the scores of every model and both probes, what each number of blocks gains on the probes, the accuracy of three blocks with random
     parameters, and what one linear block gains in the authors' picture."""
     names = {(probe, ""): ("unseen", f"probe/{probe}_") for probe in PROBES}
-    for attention, (kind, group, *_) in ATTENTIONS.items():
+    for attention, (kind, group) in ATTENTIONS.items():
         names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
     hits, nll = (
         {at: by_network(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
@@ -183,47 +180,6 @@ def _picture(ax: Axes, image: np.ndarray, colour: str, frame: float) -> None:
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set(visible=True, color=colour, linewidth=max(frame, 0.3))
-
-
-def plot_comparison(results: Mapping[str, Results]) -> Figure:
-    """Episodes of unseen classes: accuracy, NLL, and the paired difference in accuracy to the probe, against the number of blocks. Filled: softmax attention;
-    open: linear. Error bars and bands: 95% intervals over episodes. Small markers: single runs. Grey on the right: within one point."""
-    fig, axes = style.figure(3, height=3.3, width_ratios=[1, 1, 1.1])
-    unseen = of(results, "unseen")
-    scored = ((axes[0], "hits", "accuracy"), (axes[1], "nll", "negative log-likelihood"))
-    for ax, what, label in scored:
-        for probe, (name, colour, dashes) in PROBES.items():
-            mean, low, high = interval(per_episode(unseen, f"probe/{probe}_{what}"))
-            ax.axhspan(low, high, color=colour, alpha=0.1, lw=0)
-            ax.axhline(mean, color=colour, lw=1.3, ls=dashes, label=name)
-        ax.set_title(label, fontsize=9.5)
-    axes[2].axhspan(-0.01, 0.01, color=style.GRID, alpha=0.8, lw=0)
-    axes[2].axhline(0, color=style.INK, lw=0.9)
-    axes[2].annotate("within one point", (0.55, 0.002), fontsize=8)
-    axes[2].set_title("accuracy less linear probing", fontsize=9.5)
-    for attention, (kind, group, shift, fill) in ATTENTIONS.items():
-        found = of(results, kind)
-        for k in BLOCKS:
-            colour, marker = style.COLOURS[k], style.MARKERS[k]
-            look = {"color": colour, "mfc": fill or colour}
-            how = look | {"fmt": marker, "ms": 6, "capsize": 3, "zorder": 4}
-            for ax, what, _ in scored:
-                each = np.concatenate([r[f"{group}{k}/{what}"].astype(float).mean(1) for r in found])
-                ax.plot(np.full(len(each), k + shift * 2), each, marker, ms=3, mew=0.5, alpha=0.6, **look)
-                _bar(ax, k + shift, per_episode(found, f"{group}{k}/{what}"), **how)
-            _bar(
-                axes[2],
-                k + shift,
-                per_episode(found, f"{group}{k}/hits") - per_episode(unseen, "probe/tuned_hits"),
-                **how,
-            )
-        axes[2].plot([], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention")
-    for ax in axes:
-        ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
-        ax.grid(axis="x", visible=False)
-    handles, labels = (p + a for p, a in zip(*(axes[i].get_legend_handles_labels() for i in (0, 2)), strict=True))
-    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8)
-    return fig
 
 
 def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
