@@ -357,7 +357,9 @@ record.verdicts("fig4", "n10", "q-published")
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
 deep = figures_3_to_5.swept(get, L, figures_3_to_5.TWO_BLOCKS)
-two_blocks = [n for n in studies if n.startswith(("published_blocks_", "published_two_"))]
+two_blocks = [
+    n for n in studies if n.startswith(("published_blocks_", "published_two_"))
+]
 style.show(figures_3_to_5.plot_two_blocks(L, deep), of=map(get, two_blocks))
 record.all(figures_3_to_5.figure_5(L, deep, sweep))
 

@@ -336,7 +336,7 @@ def plot_depths(found: ByDepth) -> Figure:
             end = (arrays["steps"][-1] * 1.12, says[f"authors/{what}"][k - 1])
             along.plot(*end, "_", ms=9, mew=2, color=colour, clip_on=False)
         style.log_ticks(along, "x", (30, 300, 3000))
-        along.set(xlabel="minibatches", ylabel=label, title="authors' test contexts")
+        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
