@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import erfinv
 
 from iclbook.claims import printed
-from iclbook.papers.wang2025.contexts import TEST, VALIDATION, PublishedAnchors, PublishedContexts
+from iclbook.papers.wang2025.contexts import TEST, VALIDATION, PublishedAnchors, PublishedContexts, best_records
 from iclbook.papers.wang2025.figure_9_data import PublishedQuadrants, figure_9_context
 from iclbook.papers.wang2025.studies import synthetic_studies
+from iclbook.store import load
 
 WORD = 2**32
 #: The authors' validation contexts, and as many test contexts.
@@ -116,6 +118,26 @@ def test_whatever_is_called_the_authors_is_on_all_of_their_contexts():
             assert isinstance(study.data.prompts, PublishedContexts), name
             assert study.data.n in numbers, name
             assert {(type(g.observe.contexts), g.observe.n) for g in study.groups} == {(PublishedContexts, HELD_OUT)}
+
+
+@pytest.mark.parametrize(
+    ("name", "group"), [("published_two_tf_L2048", "tf"), ("published_blocks_L32768", "softmax-2")]
+)
+def test_stored_scores_are_those_of_the_stored_parameters_on_the_authors_contexts(name, group):
+    """Those of figure 5 (left); Trained TF's are kept in half precision at its last records. On 1,024 contexts that are not theirs it scores otherwise."""
+    (spec,) = synthetic_studies("paper")[name].of_groups([group]).groups
+    arrays = load("wang2025", "paper", name).group(group)
+    best = best_records(arrays)[0]
+    kept = {k: arrays[k][best, 0] for k in spec.keep if k in arrays}
+    if spec.keep_at:
+        kept = {k: arrays[f"kept {k}"][spec.keep_at.index(arrays["steps"][best]), 0] for k in spec.keep}
+    model = spec.build()
+    model.load_state_dict({k: torch.tensor(v).float() for k, v in kept.items()})
+    contexts = spec.observe.contexts
+    with torch.no_grad():
+        theirs, others = (spec.observe(model, {"test": contexts.draw(n, TEST)})["nll_test"] for n in (HELD_OUT, 1024))
+    assert float(theirs) == pytest.approx(arrays["nll_test"][best, 0], abs=2e-3)
+    assert abs(float(theirs - others)) > 0.02
 
 
 def test_figure_9s_context_and_both_embeddings_are_the_authors():
