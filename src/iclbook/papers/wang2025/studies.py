@@ -71,8 +71,9 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "map": (3000, 6),  # of figure 9 on the authors' W_e
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
+    "authors_depths": ((1, 2, 3, 4), (1, 2, 3)),  # those scored on the authors' test contexts
     "held_out": (2048, 256),  # validation contexts, and as many test contexts
-    "wide_held_out": (1024, 64),  # the same at N = 125 on draws of ours
+    "wide_held_out": (1024, 64),  # the same at N = 125 where they are not the authors' 2,048
     "wide_N": (125, 25),  # context sizes
     "quad_N": (100, 30),
     "units": (5, 2),  # draws of everything
@@ -163,19 +164,25 @@ def published_block(s: Sizes) -> Study:
     return study("published_block", s.L[0], [block], 2 * s.epochs // 5 * (s.L[0] // batch), batch, full=True)
 
 
-def figure_4(s: Sizes) -> Study:
-    """Figure 4 with N = 10: GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches."""
+def figure_4(s: Sizes) -> list[Study]:
+    """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and training
+    contexts with N = 125, scored on 1,024 test contexts from their law that are not theirs."""
     narrow = OnHeldOut(Contexts(Anchors(), "inner", True), s.held_out)
-    return study("deep_gd", s.one_L, by_depth(narrow, runs_of(range(s.seeds), GD_RATE, 0), s.depths), s.deep, GD_BATCH)
+    others = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.wide_held_out)
+    many, few = (runs_of(range(n), GD_RATE, 0) for n in (s.seeds, s.few))
+    return [
+        study("deep_gd", s.one_L, by_depth(narrow, many, s.depths), s.deep, GD_BATCH),
+        study("published_depths", s.one_L, by_depth(others, few, s.depths), s.wide, 64),
+    ]
 
 
 def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
     """Figures 4 and 5 (left) at one number of contexts on all of the authors' own data with N = 125, which drew them: GD with two blocks and, at the
-    smallest number, with 1 to 6, as in :func:`figure_4`; Trained TF with two at a rate that falls; its parameters are kept at the last five records."""
+    smallest number, with 1 to 4, as in :func:`figure_4`; Trained TF with two at a rate that falls; its parameters are kept at the last five records."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
     cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
     gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
-    depths, steps = s.depths if s.L[0] == L else (2,), s.long[s.L.index(L)]
+    depths, steps = s.authors_depths if s.L[0] == L else (2,), s.long[s.L.index(L)]
     gd = by_depth(cached, gd_runs, depths, GD_PARAMETERS)
     tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
     free = study(f"published_two_tf_L{L}", L, [tf], steps, 64)
@@ -257,7 +264,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     s = SIZES[check_profile(profile)]
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
-        figure_4(s),
+        *figure_4(s),
         published_block(s),
         *(one for L in s.L for one in figures_4_and_5(L, s)),
         erased(s),
@@ -272,7 +279,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 #: Key of a figure's minutes -> beginnings of the names of its studies; every name begins with the empty one.
 MINUTES = {
     "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
-    "time/fig4": ("deep_gd", "published_blocks_L2048"),
+    "time/fig4": ("deep_gd", "published_depths", "published_blocks_L2048"),
     "time/fig5-left": ("published_blocks", "published_two_"),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("square", "published_map"),
