@@ -315,7 +315,7 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
             for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):
                 means = g[what][1:].mean(1)
                 ax.plot(g["steps"][1:], means, color=colour, ls=dashes, label=f"{name}, {on} contexts")
-        ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 4))
+        ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 3))
     axes[0].set_ylabel("NLL (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
     return fig

@@ -67,7 +67,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "tf_deep": (2000, 6),  # of two-block TF
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
-    "long": ((1000, 2500, 4000), (6, 6)),  # of two-block TF in figure 5: with few contexts its NLL soon rises
+    "long": ((1000, 4000), (6, 6)),  # of two-block TF at figure 5's two L: with few contexts its NLL soon rises
     "map": (3000, 6),  # of figure 9 on the authors' W_e
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
@@ -182,7 +182,7 @@ def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
     cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
     gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
-    depths, steps = s.authors_depths if s.L[0] == L else (2,), s.long[s.L.index(L)]
+    depths, steps = s.authors_depths if s.L[0] == L else (2,), s.long[s.L[0] < L]
     gd = by_depth(cached, gd_runs, depths, GD_PARAMETERS)
     tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
     free = study(f"published_two_tf_L{L}", L, [tf], steps, 64)
@@ -266,7 +266,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         *(one for L in s.L for one in figure_3(L, s)),
         *figure_4(s),
         published_block(s),
-        *(one for L in s.L for one in figures_4_and_5(L, s)),
+        *(one for L in (s.L[0], s.L[-1]) for one in figures_4_and_5(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
         *published(s),
