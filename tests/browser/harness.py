@@ -79,11 +79,11 @@ def serve(folder: Path) -> Iterator[str]:
 class Browser:
     """A headless Chromium with a fresh profile that remembers each page's console and network traffic."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         self._profile = tempfile.mkdtemp(prefix="iclbook-chromium-")
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
-        for flag in (*FLAGS, f"--user-data-dir={self._profile}"):
+        for flag in (*FLAGS, *flags, f"--user-data-dir={self._profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = webdriver.ChromeService(shutil.which("chromedriver"))
