@@ -8,7 +8,7 @@ window.addEventListener("DOMContentLoaded", () => {
   const page = document.documentElement;
   const input = Object.assign(document.createElement("input"), { type: "checkbox" });
   const label = Object.assign(document.createElement("label"), { className: "iclbook-code-switch" });
-  label.append(input, " the code of the figures");
+  label.append(input, " show the code of the figures");
   line.append(" · ", label);
   const show = () => {
     page.dataset.code = input.checked ? "shown" : "hidden";

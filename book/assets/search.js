@@ -17,10 +17,10 @@
 
   /** The sentence of a text that has most of the words, shortened around the first of them, the words marked. */
   const sentence = (text) => {
-    const all = text.split(/(?<=[.?!])\s+(?=[\p{Lu}\d(])/u);
+    const all = text.split(/\n|(?<=[.?!])\s+(?=[\p{Lu}\d(])/u);
     const has = (part) => patterns.filter((each) => count(part, each)).length;
-    let best = all.reduce((a, b) => (has(b) > has(a) ? b : a), "");
-    const first = Math.min(...patterns.map((each) => best.search(each)).filter((at) => at >= 0));
+    let best = all.reduce((a, b) => (has(b) > has(a) ? b : a));
+    const first = Math.min(best.length, ...patterns.map((each) => best.search(each)).filter((at) => at >= 0));
     if (best.length > 260) {
       const from = Math.max(0, best.lastIndexOf(" ", Math.max(0, first - 110)));
       best = `${from ? "… " : ""}${best.slice(from, from + 260).replace(/\s\S*$/, "")} …`;

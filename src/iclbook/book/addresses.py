@@ -7,13 +7,13 @@ empty, no page names an address. Search finds words and numbers such as ``0.13``
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -76,8 +76,9 @@ def first_paragraph(document: nodes.document) -> str:
 # -- search ------------------------------------------------------------------------------------------------------------
 
 #: Read and not searched: code, pictures, what folds out below a figure, and the scoreboard's copy of what the chapters say.
+PLACES = ("section", "details")
 BLOCKS = ("p", "li", "td", "th", "div", "dt", "dd", "summary", "figcaption", "details")
-SKIPPED = "pre, script, style, figure[data-model] .says, .iclbook-origin, .iclbook-list, .iclbook-cite, a.headerlink, .iclbook-permalink"
+SKIPPED = "pre, script, details.above-input, style, figure[data-model] .says, .iclbook-origin, .iclbook-list, .iclbook-cite, a.headerlink, .iclbook-permalink, .iclbook-verdict > summary .iclbook-badge"
 
 
 def write_search_text(app: Sphinx, exception: Exception | None) -> None:
@@ -96,29 +97,36 @@ def write_search_text(app: Sphinx, exception: Exception | None) -> None:
 
 
 def entries(page: str) -> Iterator[tuple[str, str, str, str]]:
-    """Sections and claims of a page: the place, the page's title, its own title, and the text, without what has a place of its own."""
+    """Sections and claims of a page: the place, the page's title, its own title, and the text, a line for each paragraph, without what has a place of its own."""
     article = BeautifulSoup(page, "html.parser").find("article")
     if article is None:
         return
     for element in article.select(SKIPPED):
         element.decompose()
     heading = article.find("h1")
-    title = _text(heading) if heading else ""
-    for place in article.select("section[id], details.iclbook-verdict[id]"):
-        first = place.find(["h1", "h2", "h3", "h4", "summary"])
-        name = _text((place.select_one(".iclbook-where") if place.name == "details" else first) or place).rstrip(":")
-        yield place["id"], title, name, _text(place, own=True)
+    title = _text([str(heading.get_text())]) if heading else ""
+    places = article.select("section[id], details.iclbook-verdict[id]")
+    names = {}
+    for place in places:
+        named = place.select_one(".iclbook-line") if place.name == "details" else place.find(["h1", "h2", "h3", "h4"])
+        names[place["id"]] = textwrap.shorten(_text([named.get_text()]), 100, placeholder=" \u2026") if named else title
+        if named and place.name == "section":
+            named.clear()  # the title is shown beside the text
+    parts, last = {place["id"]: [] for place in places}, None
+    for words in article.strings:
+        inner, block = words.find_parent(PLACES, id=True), words.find_parent(BLOCKS)
+        if inner and inner["id"] in parts:
+            parts[inner["id"]].append(f"\0{words}" if block is not last else str(words))
+            last = block
+    for place, found in parts.items():
+        yield place, title, names[place], _text(found)
 
 
-def _text(element: Tag, own: bool = False) -> str:
-    """The words of an element, formulas in letters; ``own``: without those of sections and claims inside."""
-    parts = []
-    for child in element.descendants:
-        if isinstance(child, NavigableString) and child.strip():
-            inner = child.find_parent(["section", "details"], id=True)
-            if not own or inner is element:
-                parts.append(f" {child}" if child.parent.name in BLOCKS else str(child))
-    return " ".join(re.sub(r"\\\((.+?)\\\)|\\\[.+?\\\]", _spoken, "".join(parts), flags=re.DOTALL).split())
+def _text(parts: Iterable[str]) -> str:
+    """Words in one, formulas in letters, a line for each paragraph (which begins with a zero byte)."""
+    text = re.sub(r"\\\((.+?)\\\)|\\\[.+?\\\]", _spoken, "".join(parts), flags=re.DOTALL)
+    lines = (re.sub(r"\s+([.,;:)])", r"\1", " ".join(line.split())) for line in text.split("\0"))
+    return "\n".join(filter(None, lines))
 
 
 @cache
