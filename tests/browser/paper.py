@@ -8,7 +8,8 @@ SHEET = 680
 LOST = """
 const skipped = `script, style, noscript, mjx-container, .iclbook-live, .iclbook-origin, .iclbook-filters, .iclbook-hint, .iclbook-code-switch, .iclbook-permalink,
   a.headerlink, .widget-subarea, details.above-input, details.below-input, .copybtn, .iclbook-unseen`;
-const article = document.querySelector("article") ?? document.body;
+const article = document.querySelector("article");
+if (!article) return []; // the search page
 const walker = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
 const lost = [];
 while (walker.nextNode()) {

@@ -125,7 +125,7 @@ def entries(page: str) -> Iterator[tuple[str, str, str, str]]:
 def _text(parts: Iterable[str]) -> str:
     """Words in one, formulas in letters, a line for each paragraph (which begins with a zero byte)."""
     text = re.sub(r"\\\((.+?)\\\)|\\\[.+?\\\]", _spoken, "".join(parts), flags=re.DOTALL)
-    lines = (re.sub(r"\s+([.,;:)])", r"\1", " ".join(line.split())) for line in text.split("\0"))
+    lines = (re.sub(r"\s+([.,;:)])(?!\d)", r"\1", " ".join(line.split())) for line in text.split("\0"))
     return "\n".join(filter(None, lines))
 
 

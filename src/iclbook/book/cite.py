@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 from pybtex.database import Entry
 
-#: The line of a claim in a page, with its place.
-CLAIM = re.compile(r'(<details class="iclbook-verdict" id="([^"]+)"><summary>.*?)</summary>(.*?)</details>', re.DOTALL)
+#: A claim in a page, with its place.
+CLAIM = re.compile(r'(<details class="iclbook-verdict" id="([^"]+)">.*?)</details>', re.DOTALL)
 
 
 def chapter_entry(title: str, name: str, root: Path) -> str:
@@ -54,7 +54,7 @@ def markdown(title: str, name: str, root: Path, papers: dict[str, Entry]) -> str
 
 def linked(text: str, root: Path) -> str:
     """The HTML of a chapter's output, with a sign on every claim's line and a link in its fold."""
-    sign = r'<a class="iclbook-permalink" href="#\2" aria-hidden="true" tabindex="-1">#</a>'
+    sign = r'<a class="iclbook-permalink" href="#\2" aria-hidden="true" tabindex="-1">#</a>'  # for the mouse; the fold's link is for all
     also = ', <a href="#cite">cite it</a>' if (root / "CITATION.cff").is_file() else ""
     link = rf'<p class="iclbook-permalink"><a href="#\2">Link to this claim</a>{also}</p>'
-    return CLAIM.sub(rf"\1{sign}</summary>\3{link}</details>", text)
+    return CLAIM.sub(rf'<div class="iclbook-claim">\1{link}</details>{sign}</div>', text)
