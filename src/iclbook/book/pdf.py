@@ -115,20 +115,7 @@ def _printed(page: Path) -> bytes:
         chromium.command_executor.client_config.timeout = 1800
         chromium.get(page.as_uri())
         chromium.execute_async_script(f"(async () => {{ {_LOADED} }})().then(arguments[0])")
-        how = {
-            "preferCSSPageSize": True,
-            "printBackground": True,
-            "generateDocumentOutline": True,
-            "transferMode": "ReturnAsStream",
-        }
-        stream = chromium.execute_cdp_cmd("Page.printToPDF", how)["stream"]
-        parts, ended = [], False
-        while not ended:
-            part = chromium.execute_cdp_cmd("IO.read", {"handle": stream, "size": 1 << 20})
-            parts.append(
-                base64.b64decode(part["data"]) if part.get("base64Encoded") else part["data"].encode("latin-1")
-            )
-            ended = part["eof"]
-        return b"".join(parts)
+        how = {"preferCSSPageSize": True, "printBackground": True, "generateDocumentOutline": True}
+        return base64.b64decode(chromium.execute_cdp_cmd("Page.printToPDF", how)["data"])
     finally:
         chromium.quit()
