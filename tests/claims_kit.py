@@ -51,7 +51,7 @@ def make_root(folder: Path, ledger: str = LEDGER, chapters: tuple[str, ...] = ("
     lines = ["format: jb-book", "root: book/intro", "chapters:"]
     lines += [f"  - file: notebooks/{name}" for name in chapters]
     (folder / "_toc.yml").write_text("\n".join(lines) + "\n")
-    (folder / "requirements.txt").write_text("")
+    (folder / "lock.txt").write_text("")
     (folder / "src/iclbook/papers/demo/claims.yaml").write_text(ledger)
     for name in chapters:
         (folder / "notebooks" / f"{name}.py").write_text('# %% tags=["parameters"]\nprofile = "paper"\n')

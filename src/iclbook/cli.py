@@ -29,6 +29,7 @@ from .options import (
     flag,
     option,
     positive,
+    prepare,
 )
 from .project import PROFILES, find_root
 
@@ -307,6 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         options = PARSER.parse_args(arguments)
+        prepare(options.command)
         if getattr(options, "device", "auto") == "cuda":
             from .training.ensemble import pick_device
 
@@ -324,6 +326,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `iclbook claims | head`
         _drop_output()
         return 0
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package in ("", "iclbook"):
+            return _report_unforeseen(missing)
+        what = f"`iclbook {options.command}` needs {package}, which is not installed"
+        return _report(f"{what}. Install the extra `book`, as in: pip install -e '.[book]'")
     except Exception as problem:
         if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
             return _report(f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one.")

@@ -296,7 +296,7 @@ _LEDGER = TypeAdapter(Ledger)
 
 def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
     """Where the first mistake in a ledger is, what is wrong and a hint."""
-    error = problem.errors()[0]
+    error = min(problem.errors(), key=lambda each: each["loc"][:1] != ("printed",))  # which rules read
     where = tuple(step for step in error["loc"] if step != "[key]")
     name = next((step for step in reversed(where) if isinstance(step, str)), "the file")
     if error["type"] == "unexpected_keyword_argument":

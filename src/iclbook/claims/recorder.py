@@ -1,11 +1,13 @@
 """The notebook's side of a claim: record a number, show a verdict, end with the counts."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import UserError
-from ..project import check_profile, find_root
+from ..files import check_kernels
+from ..project import check_profile, find_root, mixed_checkouts
 from ..statistics import Estimate
 from .ledger import Ledger, load_ledger
 from .record import Record
@@ -31,6 +33,9 @@ class Recorder:
 
     def __init__(self, paper: str, profile: str) -> None:
         self.profile = check_profile(profile)
+        check_kernels()  # before any is loaded
+        if (mixed := mixed_checkouts()) and not _headless():
+            warnings.warn(str(mixed), stacklevel=2)
         self.ledger: Ledger = load_ledger(paper)
         self.reference = load_reference(self.ledger.chapter_name, profile, find_root())
         self.records: dict[str, Record] = {}

@@ -88,8 +88,16 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
     writer = csv.DictWriter(written, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in found:
-        writer.writerow({k: f"{v:.7g}" if isinstance(v, float | np.floating) else v for k, v in row.items()})
+        writer.writerow({k: _entry(v) for k, v in row.items()})
     return written.getvalue()
+
+
+def _entry(value: Any) -> Any:
+    """A number in seven digits; a word that a spreadsheet would compute stands behind an apostrophe."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.7g}"
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) and not _is_number(value)
+    return f"'{value}" if is_formula else value
 
 
 def _axis_label(ax: Axes, axis: str) -> str:
