@@ -18,13 +18,16 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-full size mutants check bench gpu lab lint clean setup pins browser proofs release newest
+.PHONY: help book pdf test test-full size mutants check bench gpu lab lint clean setup pins browser proofs release newest
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
+
+pdf: book  ## the built pages as one PDF, _build/book.pdf (needs chromium)
+	@$(BIN)/iclbook pdf
 
 # One worker a core, up to four, each computing with one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 15

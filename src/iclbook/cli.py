@@ -120,6 +120,18 @@ def build(options: argparse.Namespace) -> int:
 
 
 @command(
+    "print the built pages as one PDF, _build/book.pdf",
+    "Needs chromium and chromedriver, as the tests of the pages do. Folded sections and verdicts are printed open.\n\n"
+    "example: iclbook pdf",
+)
+def pdf(options: argparse.Namespace) -> int:
+    from .book.pdf import write
+
+    write()
+    return 0
+
+
+@command(
     "train a paper's studies and store the results that its chapter shows",
     "Results go to results/KEY/PROFILE. A study that has results is left alone unless --fresh is given; an interrupted one\n"
     "resumes from its checkpoint.\n\n"

@@ -14,6 +14,7 @@ from ..formulas import html, plain
 from ..project import cell_outputs
 from ..replication import fold_lines
 from .chapter_head import authors, entries
+from .cite import linked
 
 #: The places that :func:`iclbook.claims.render.verdict_html` leaves.
 PLACES = re.compile(r"<!--(open|premises) ([^\s>]+)-->")
@@ -122,5 +123,5 @@ def with_premises(notebook: nbformat.NotebookNode, profile: str, root: Path) -> 
     for output in cell_outputs(notebook):
         data = output.get("data", {})
         if "text/html" in data:
-            data["text/html"] = filled("".join(data["text/html"]), premises, redrawn)
+            data["text/html"] = linked(filled("".join(data["text/html"]), premises, redrawn), root)
     return notebook

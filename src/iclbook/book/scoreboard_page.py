@@ -125,7 +125,7 @@ def _premises(premises: Premises) -> list[str]:
 
 MARKER = re.compile(
     r"\{\{ (?:verdict (?P<claim>\S+): (?P<word>[^}]+?)|value (?P<paper>\S+) (?P<key>\S+)"
-    r"|unfolded (?P<whole>\S+)) \}\}"
+    r"|unfolded (?P<whole>\S+)) \}\}(?P<end>[.,;:]?)"
 )
 
 
@@ -144,7 +144,7 @@ def _quotation(match: re.Match, found: dict[str, Board], folder: str) -> str:
     if match["paper"]:
         if match["key"] not in board.records:
             raise UserError(f"{paper} recorded no {match['key']!r}", "Name a key that its chapter records.")
-        return render.plain_markdown(board.records[match["key"]].text)
+        return render.plain_markdown(board.records[match["key"]].text) + match["end"]
     claim = board.ledger.claim(named)
     verdict = next(verdict for other, verdict in board.rows if other is claim)
     if match["whole"]:
@@ -157,4 +157,5 @@ def _quotation(match: re.Match, found: dict[str, Board], folder: str) -> str:
         )
     place = board.place(claim, f"{folder}notebooks/")
     title = escape(formulas.plain(f"{verdict.label}: {claim.short}"))
-    return f'<a class="iclbook-quoted" href="{place}" title="{title}">{render.mark(verdict.word)}</a>'
+    badge = f'<a class="iclbook-quoted" href="{place}" title="{title}">{render.mark(verdict.word)}</a>'
+    return f'<span class="iclbook-together">{badge}{match["end"]}</span>' if match["end"] else badge

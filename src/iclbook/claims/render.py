@@ -171,13 +171,18 @@ def rules_line(rows: Sequence[Row]) -> str:
 
 
 def closing_html(rows: Sequence[Row], shown: Container[str]) -> str:
-    """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page (``shown`` are ids of the others)."""
+    """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page (``shown`` are ids of the others); folded, a list of all with a link to each."""
     line = html(f"{counts_line(rows)}. {rules_line(rows)}")
+    listed = "".join(
+        f'<li>{mark(verdict.word)} <a href="#{claim.anchor}">{html(claim.where)}</a>: {html(claim.says)}</li>'
+        for claim, verdict in rows
+    )
+    every = f'<details class="iclbook-every"><summary>List them</summary><ul>{listed}</ul></details>' if listed else ""
     others = [verdict_html(claim, verdict) for claim, verdict in rows if claim.id not in shown]
     if others:
         count = f"{len(others)} claim{'s' * (len(others) > 1)} with no place in the text"
         line += f"</p><details><summary>{count}</summary>{strip_html(others)}</details><p>"
-    return f'<div class="iclbook-claims"><p class="iclbook-counts">{line}</p></div>'.replace("<p></p>", "")
+    return f'<div class="iclbook-claims"><p>{line}</p>{every}</div>'.replace("<p></p>", "")
 
 
 def plain_markdown(text: str) -> str:
