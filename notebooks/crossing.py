@@ -36,6 +36,7 @@ from iclbook.claims import Recorder
 from iclbook.drawing import style
 from iclbook.papers import crossing, he2025
 from iclbook.papers.crossing import (
+    chance,
     descent,
     descent_ladder,
     heads_as_steps,
@@ -152,7 +153,7 @@ record.verdict("crossing/q-waits")
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
-record.all(waits.sgd_values(stochastic, profile))
+record.all(chance.sgd_values(stochastic, profile))
 record.all(waits.second_values(crossing.results("second_jump", profile, device)))
 record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
