@@ -15,17 +15,16 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import torch
+import pandas as pd
 from scipy.optimize import minimize
 
 from ...draw import numpy_rng
 from ...statistics import Estimate
 from ...store import Results
-from ...tasks import Batch
 from ...tasks.linear_regression import AffineRegression
 from ...training.flow import gradient_flow
 from ...training.landscape import Landscape
-from .models import FIRST, MODELS, Array, images, heads_of, prompts
+from .models import FIRST, MODELS, Array, heads_of, mirrored, prompts
 from .waits import SIZES, Resting, Sizes, leave
 
 #: Radius at which the search begins, by what it grows while nothing is seen to fall, and the fall, as a share of the loss at 0, that rounding cannot make.
@@ -139,10 +138,7 @@ def product(*paths: Sequence[int]) -> Callable[[int], Landscape]:
 
 def _with_a_mean(draw: int) -> Landscape:
     """Two heads on labels ``a + beta . x``, each prompt with its mirror image of negated covariates: what a mean over the context then tells is the label's own mean."""
-    batch = prompts(AffineRegression(d=2, L=12, noise_var=0.0), draw, 64)
-    flip = -torch.ones(batch.context.shape[1], 1)
-    flip[-1] = 1
-    return heads_of(2)(Batch(*images(batch, (1, 1, 1), (flip, -1, 1))))
+    return heads_of(2)(mirrored(prompts(AffineRegression(d=2, L=12, noise_var=0.0), draw, 64)))
 
 
 TRICKY = {
@@ -173,40 +169,59 @@ def names(profile: str) -> tuple[str, ...]:
     return tuple(name for name in ALL_SIZES if profile == "paper" or name != "layer")
 
 
-def constant_values(results: Results, waited: Mapping[str, Array]) -> dict[str, object]:
-    """Before the flows: each model's exponent, and by how much they lie off the degrees that hold (``off``; ``naive_off`` are counts of factors on the path to the
-    answer). Then by how much longer a start a factor smaller waits, predicted and measured (means over draws), the ``ratios`` of both, and their
-    ratios if each draw were given another's strength. ``random``: the same of starts in a random direction, ``waited (D, 4)``, over the prediction for a start
-    of that length along the direction of the first fall, which is one for p = 2.
-    """
-    values: dict[str, object] = {}
-    ratios, swapped = [], []
-    kept = [name for name in ALL_SIZES if f"{name}/times" in results]
-    for name in kept:
-        of, sizes = results.group(name), ALL_SIZES[name]
-        first = [Escape(*one, np.zeros(0)) for one in zip(of["exponent"], of["strength"], strict=True)]
-        predicted = np.array([one.longer(sizes.scales()[1], sizes.factor) for one in first])
-        measured = np.diff(of["times"])[:, 0]
-        ratios.append(measured / predicted)
-        swapped.append(measured / np.roll(predicted, 1))
-        values[f"escape/{name}/count"] = float(of["exponent"].mean())
-        values[f"escape/{name}/predicted"] = float(predicted.mean())
-        values[f"escape/{name}/measured"] = float(measured.mean())
-        if name in waited:
-            lengths = [
-                sizes.scales()[2] * np.linalg.norm(EVERY[name](draw).start(draw))
-                for draw in range(FIRST, FIRST + len(first))
-            ]
-            along = [one.longer(length, sizes.factor) for one, length in zip(first, lengths, strict=True)]
-            values[f"escape/{name}/random"] = Estimate.mean(np.diff(waited[name])[:, -1] / along)
-    exponents = np.array([values[f"escape/{name}/count"] for name in kept])
-    values["escape/off"] = np.abs(exponents - [ALL_SIZES[name].p for name in kept])
-    values["escape/naive_off"] = np.array(
-        [abs(tricky.naive - values[f"escape/{name}/count"]) for name, tricky in TRICKY.items()]
-    )
-    values["escape/ratios"] = Estimate.mean(np.array(ratios))
-    values["escape/swapped"] = np.mean(swapped, 1)
-    return values
+def longer_waits(results: Results) -> dict[str, dict[str, Array]]:
+    """For each model and draw ``(D,)`` by how much longer a start a factor smaller waits, ``predicted`` before the flow and ``measured``; ``first``: its escapes."""
+    found = {}
+    for name, sizes in ALL_SIZES.items():
+        if f"{name}/times" in results.arrays:
+            of = results.group(name)
+            first = [Escape(*one, np.zeros(0)) for one in zip(of["exponent"], of["strength"], strict=True)]
+            predicted = np.array([one.longer(sizes.scales()[1], sizes.factor) for one in first])
+            found[name] = {"first": first, "predicted": predicted, "measured": np.diff(of["times"])[:, 0]}
+    return found
+
+
+def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[str, Array]) -> dict[str, object]:
+    """How far exponents lie from the degrees that hold (``off``; ``naive_off`` are counts of the factors on the path to the answer); waits measured over predicted
+    (``ratios``, means over draws; ``swapped``: each draw with another's strength); and ``random``: growth of the waits ``(D, 4)`` of the models of :data:`MODELS`
+    from a random direction, over the prediction for a start as long along the direction of the first fall, which is one for p = 2."""
+    exponents = {name: np.mean([one.exponent for one in of["first"]]) for name, of in found.items()}
+    detours = []
+    for name in found.keys() & waited.keys():
+        sizes, first = SIZES[name], found[name]["first"]
+        lengths = [
+            sizes.scales()[2] * np.linalg.norm(EVERY[name](FIRST + i).start(FIRST + i)) for i in range(len(first))
+        ]
+        along = [one.longer(length, sizes.factor) for one, length in zip(first, lengths, strict=True)]
+        if sizes.p == 2:
+            detours.append(np.diff(waited[name])[:, -1] / along)
+    ratios = Estimate.mean(np.array([of["measured"] / of["predicted"] for of in found.values()]))
+    return {
+        "escape/off": np.array([abs(exponents[name] - ALL_SIZES[name].p) for name in found]),
+        "escape/naive_off": np.array([abs(tricky.naive - exponents[name]) for name, tricky in TRICKY.items()]),
+        "escape/ratios": ratios,
+        "escape/worst": float(np.abs(ratios.value - 1).max()),
+        "escape/swapped": np.array([np.mean(of["measured"] / np.roll(of["predicted"], 1)) for of in found.values()]),
+        "escape/random": float(np.median(detours)),
+    }
+
+
+def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
+    """A row a model: the degree found before any flow, and by how much a start a factor smaller waits longer, predicted and measured (means over draws)."""
+    rows = []
+    for name, of in found.items():
+        sizes, number = ALL_SIZES[name], "{:,.4g}".format
+        rows.append(
+            {
+                "model": sizes.name,
+                "p found": f"{np.mean([one.exponent for one in of['first']]):.2f}",
+                "by counting": str(TRICKY[name].naive if name in TRICKY else sizes.p),
+                "times smaller": f"{sizes.factor:g}",
+                "waits longer by, predicted": number(of["predicted"].mean()),
+                "measured": number(of["measured"].mean()),
+            }
+        )
+    return pd.DataFrame(rows).set_index("model")
 
 
 # -- weight decay -------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from ..recall2025.theory import Population
 Array = np.ndarray
 
 
-def images(batch: Batch, *signs: tuple[Tensor | int, ...]) -> Batch:
+def _images(batch: Batch, *signs: tuple[Tensor | int, ...]) -> Batch:
     """Prompts, each once for each of these factors on context, query and target."""
     parts = zip(batch, zip(*signs, strict=True), strict=True)
     return Batch(*(torch.cat([part * sign for sign in each], -1) for part, each in parts))
@@ -42,7 +42,7 @@ def antithetic(batch: Batch) -> Batch:
     """
     flip = torch.ones(batch.context.shape[1], 1)
     flip[-len(batch.target) :] = -1
-    return images(batch, (1, 1, 1), (1, -1, -1), (flip, 1, -1), (flip, -1, 1))
+    return _images(batch, (1, 1, 1), (1, -1, -1), (flip, 1, -1), (flip, -1, 1))
 
 
 def mirrored(batch: Batch) -> Batch:
@@ -53,7 +53,7 @@ def mirrored(batch: Batch) -> Batch:
     """
     flip = -torch.ones(batch.context.shape[1], 1)
     flip[-1] = 1
-    return images(batch, (1, 1, 1), (flip, -1, 1))
+    return _images(batch, (1, 1, 1), (flip, -1, 1))
 
 
 # -- the models ------------------------------------------------------------------------------------------------------------
