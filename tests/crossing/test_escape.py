@@ -38,7 +38,9 @@ def test_the_wait_of_a_model_that_stands_in_no_table_is_predicted_within_two_per
     assert [escape.leaves(kept, length * first.direction) for length in (0.018, 0.022)] == [False, True]
 
 
-@pytest.mark.parametrize(("paths", "p"), [([(0, 1, 2)], 3), ([(0, 0, 1)], 3), ([(0, 1, 2), (3, 4)], 2), ([(0, 1, 1, 2)], 4)])
+@pytest.mark.parametrize(
+    ("paths", "p"), [([(0, 1, 2)], 3), ([(0, 0, 1)], 3), ([(0, 1, 2), (3, 4)], 2), ([(0, 1, 1, 2)], 4)]
+)
 def test_products_have_their_degree_and_strength(paths, p):
     """On the unit sphere ``2 x_1 ... x_n`` of powers a_i is largest where ``x_i^2 = a_i / p``."""
     first = escape.escape(escape.product(*paths)(0), 0)

@@ -150,8 +150,9 @@ def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
 def noisy_values(results: Results) -> dict[str, object]:
     """Means over draws of the logarithm of the wait, their range ``(A,)`` over batches and rates at each predicted wait, in diffusion times and in steps;
     and the power with which the wait grows with the predicted one, at first and at last (1 is the law of gradient flow)."""
-    logs = np.array([np.log(results[f"{group}/times"]) for group in NOISY])  # (G, D, A)
-    units = np.log([diffusion_steps(*NOISY[group]) for group in NOISY])
+    kept = [group for group in NOISY if f"{group}/times" in results.arrays]
+    logs = np.array([np.log(results[f"{group}/times"]) for group in kept])  # (G, D, A)
+    units = np.log([diffusion_steps(*NOISY[group]) for group in kept])
     steps = np.diff(logs.mean(0)) / np.log(AHEAD[1] / AHEAD[0])
     means = Estimate.mean(logs.swapaxes(1, 2))
     high, low = means.value.argmax(0), means.value.argmin(0)

@@ -95,6 +95,8 @@ def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
     )
     left.invert_xaxis()
     for marker, (group, (batch, rate)) in zip("os^Dv", NOISY.items(), strict=True):
+        if f"{group}/times" not in noisy.arrays:
+            continue
         times = np.exp(np.log(noisy[f"{group}/times"]).mean(0))
         right.plot(
             AHEAD, times, marker, ms=5, mfc="none", color=style.PALETTE[0], label=rf"$B = {batch}$, $\eta = {rate:g}$"
