@@ -37,8 +37,10 @@ from iclbook.drawing import style
 from iclbook.drawing.diagram import show_attention
 from iclbook.papers import crossing, he2025
 from iclbook.papers.crossing import (
+    chance,
     descent,
     descent_ladder,
+    escape,
     heads_as_steps,
     rates,
     waits,
@@ -131,8 +133,9 @@ waited_for
 show_model(waiting_time())
 
 # %% [markdown]
-# This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019), and in single-index models $p$ is the information exponent (Ben Arous,
-# Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). New here: $p$ can be counted, for ten small models, and depends on the symmetry of the prompts as much as on the
+# This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019; from saddle to saddle: Jacot and others 2021), for deep nonlinear networks
+# Rawal and DeWeese (2026) derive $\epsilon^{-(r-2)}$ with $r$ layers at the bottleneck scale, and in single-index models $p$ is the information exponent (Ben Arous, Gheissari and Jagannath 2021) or the
+# leap (Abbe, Boix-Adsera and Misiakiewicz 2023). New here: one count for attention models of five papers, the constants, and what chance, batches and decay do to them. The count depends on the symmetry of the prompts as much as on the
 # model. (The paper on associative recall {cite}`recall2025` names the same growth, $1/\epsilon$, by $p - 1 = 2$. Heads are from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
 # Trained TF from {cite}`wang2025`.)
 #
@@ -167,8 +170,53 @@ style.show(draw.waits(found), of=[waited])
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# Does the law matter in ordinary training? **Plain SGD** follows it for a while, with 64 fresh prompts in every step, at rate 0.05. Whether the power lasts for smaller starts, larger rates or
-# smaller batches is open. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
+# ### What the loss says before any flow
+#
+# A program can count in our place. It looks for the direction $v$ in which the loss falls most on a small sphere: $L(0) - L(rv) = s\,r^p$. It needs the loss and its gradient near zero, and no
+# flow. Along $v$ the flow is radial, $\dot r = p\,s\,r^{p-1}$, so $p$ and $s$ give the constant of the law as well. A start $b$ times smaller than $r$ waits longer by
+#
+# $$\frac{\log b}{2s} \quad (p = 2), \qquad \frac{b^{p-2} - 1}{p\,(p-2)\,s\,r^{p-2}} \quad (p > 2).$$
+#
+# For $p = 2$ this holds from every start, as $2s$ is the largest eigenvalue of $-\nabla^2 L(0)$: from the random directions of the figure
+# above the growth is {glue:text}`escape/random` of the predicted one (median).
+
+# %% tags=["hide-input"]
+escaped = escape.longer_waits(crossing.results("escapes", profile, device))
+record.all(escape.constant_values(escaped, found))
+record.all(escape.decay_values(crossing.results("thresholds", profile, device)))
+escape.table(escaped)
+
+# %% [markdown]
+# No prediction is off by more than {glue:text}`escape/worst`. The last four models were chosen because a count of the factors between prompt and answer gets them wrong; a count of layers also
+# misses that Trained TF uses its embeddings twice. **Weight decay** $\lambda$ stops the flow where $p\,s\,r^{p-2} < \lambda$: smaller starts never leave.
+
+# %% tags=["remove-input"]
+record.verdicts("q-count", "q-constant", "q-decay")
+
+# %% [markdown]
+# On $N$ random prompts answers correlate with the context's mean, $c = E[y_q \bar z]$, and outputs and values fit that at the rate $2|c|$. From Gaussian moments,
+# $E|c|^2 = (d + 1 + 2/d) / (L N)$. So the wait is about $\min(C \epsilon^{-2}, \sqrt N \log \frac 1\epsilon)$: below sizes of order $N^{-1/4}$ chance leaves first, from the smallest start after
+# {glue:text}`chance/taken` of the wait on symmetric prompts ($N$ = 32, 128, 512, 2,048). Under **SGD** each batch of $B$ prompts pulls another
+# way, and log-sizes diffuse by one in $1/(\eta\,2|c|)^2 \propto B/\eta^2$ steps. Waits longer than that are no power of the size.
+
+# %% mystnb={"image": {"alt": "Left: wait against the size of the start for several numbers of prompts; each leaves the law of symmetric prompts where chance is faster. Right: wait under SGD against the wait of gradient flow, both in diffusion times; five batches and rates lie on one curve that bends below the diagonal."}} tags=["hide-input"]
+by_chance = crossing.results("chance_waits", profile, device)
+by_noise = crossing.results("noisy_waits", profile, device)
+record.all(chance.chance_values(by_chance, chance.COUNTS[profile]))
+record.all(chance.noisy_values(by_noise))
+style.show(
+    draw.chance(by_chance, by_noise, chance.COUNTS[profile]), of=[by_chance, by_noise]
+)
+
+# %% [markdown]
+# *Left: fewer prompts leave earlier, at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted power. Right: under SGD
+# waits follow gradient flow (dotted) up to about one diffusion time, then bend, for every batch $B$ and rate $\eta$ alike. Means over draws.*
+
+# %% tags=["remove-input"]
+record.verdicts("q-waits-chance", "q-waits-noise")
+
+# %% [markdown]
+# Does the law matter in ordinary training? **Plain SGD** follows it for a while, with 64 fresh prompts in every step, at rate 0.05. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
 # {glue:text}`stages/second/share` show the degree that this predicts.
 #
 # | Degree | predicted | measured | standard error |
@@ -183,7 +231,7 @@ record.verdict("crossing/q-waits")
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
-record.all(waits.sgd_values(stochastic, profile))
+record.all(chance.sgd_values(stochastic, profile))
 record.all(waits.second_values(crossing.results("second_jump", profile, device)))
 record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
