@@ -216,12 +216,8 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
     with reading(path, f"Restore it from git, or: {command} --fresh"):
         about = json.loads(path.read_text(encoding="utf-8"))
         sums = [*about["files"].values(), about.get("states", "")]
-        texts = [
-            *sums,
-            *about.get("may_diverge", ()),
-            *about["source"].values(),
-            *(about.get(key, "") for key in ("device", "date", "clock")),
-        ]
+        said = [about.get(key, "") for key in ("device", "date", "clock")]
+        texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), *said]
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
