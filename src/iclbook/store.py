@@ -102,8 +102,7 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
 
 
 def provenance(config: Any, source: Mapping[str, str], seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`). They, the day and the cost need no git:
-    a history may be rewritten, or not at hand."""
+    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`). No git is needed to read them."""
     return {
         "config": config,
         "seconds": round(seconds, 1),
@@ -218,8 +217,8 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
     with reading(path, f"Restore it from git, or: {command} --fresh"):
         about = json.loads(path.read_text(encoding="utf-8"))
         sums = [*about["files"].values(), about.get("states", "")]
-        texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), about.get("device", "")]
-        texts += [about.get("date", ""), about.get("clock", "")]
+        said = [about.get(key, "") for key in ("device", "date", "clock")]
+        texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), *said]
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")
