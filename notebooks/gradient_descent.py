@@ -463,7 +463,7 @@ record.all(ladder.records(get))
 
 # %% [markdown]
 # *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
-# updates tend to follow the residual (line; purple: the printed slopes); a dot is a prompt and a layer.*
+# updates tend to follow the residual (line; shaded: the printed slopes); a dot is a prompt and a layer.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")

@@ -48,10 +48,10 @@ COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
     "gd": "#009E73",
     "debiased": "#332288",
     "ridge": "#1F2328",
-    1: "#735300",  # no count has the colour of a sign
+    1: "#4D4D4D",  # no count has the colour of a sign
     2: "#332288",
     3: "#009E73",
-    4: "#4D4D4D",
+    4: "#735300",
     8: "#C0609A",
 }
 #: A second cue beside colour, for prints in grey and for colour-blind readers.

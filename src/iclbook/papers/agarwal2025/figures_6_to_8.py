@@ -211,7 +211,7 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
 # -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
 
 #: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), and the values.
-COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"], "values": style.PALETTE[4]}
+COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"], "values": style.COLOURS["measured"]}
 NAME = {"em": "schedule", "sgd": "SGD"}
 DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 

@@ -191,7 +191,7 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
     axes[0].set(xlabel="observation t", title="hidden Markov models", ylim=(0, 0.46))
     axes[0].set_ylabel("error of the entropy (bits)")
     axes[1].set(xlabel="pair k", title="bijection elimination", ylim=(0, 0.52))
-    axes[1].text(3.6, 0.43, f"uniform answer: up to {number(float(prior.max()), 2)} bits", fontsize=8)
+    axes[1].text(3.6, 0.455, f"uniform answer: up to {number(float(prior.max()), 2)} bits", fontsize=8)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1, fontsize=8)
     return fig
 

@@ -89,7 +89,7 @@ def layers(get: Get) -> Figure:
     axes[2].fill_between(ends, low, high, color=style.COLOURS["paper"], alpha=0.35, lw=0, zorder=3)
     axes[2].axhline(0, color=style.INK, lw=0.6)
     axes[2].set(xlabel="residual (digits)", ylabel="update (digits)", xticks=(-5, 0, 5))
-    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f} (printed: purple)", fontsize=9)
+    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f} (printed: shaded)", fontsize=9)
     _legend(fig, axes[0])
     return fig
 

@@ -161,7 +161,7 @@ def basins(errors: np.ndarray) -> list[np.ndarray]:
 
 def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates and on those of low lambda. Crosses: printed."""
-    fig, (left, *right) = style.figure(3, height=3.4, width_ratios=(2.5, 1, 1))
+    fig, (left, *right) = style.figure(3, height=3.4, width_ratios=(2, 1, 1))
     for j, rate in enumerate(runs["round 2"].rates):
         place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j]
         for i, name in enumerate(_NAMES):

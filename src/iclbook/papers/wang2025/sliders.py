@@ -137,7 +137,7 @@ def show_heads(few: bool) -> None:
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
         start={"heads": 2 if few else 4},
         title="Several kernels at once",
-        description="With four heads, each narrower than the one before, the borders lie near the quadrants'. Try: M = 1: one broad kernel misplaces them.",
+        description="With four heads, each narrower than the one before, the regions come near the quadrants. Try: M = 1: one broad kernel.",
         alt=lambda heads: f"{ALT} with {heads} heads of increasing precision.",
     )
 
