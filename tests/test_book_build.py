@@ -15,7 +15,7 @@ from iclbook.inputs import executed_path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("minibook")]
-COUNTS = "2 claims: 1 reproduced, 1 not yet tested"
+COUNTS = "2 claims: holds 1, untested 1"
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +178,8 @@ def page_of(built: Path, name: str) -> Path:
         ('<iframe srcdoc="x"></iframe>', "runs a script"),
         ('<a href="javascript:x()">x</a>', "runs a script"),
         ('<object data="data:text/html,x"></object>', "runs a script"),
+        ('<script>fetch("https://example.org")</script>', "loads from outside"),
+        ("<script type='module'>import '//example.org/a.js'</script>", "loads from outside"),
     ],
 )
 def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, raw: str, says: str) -> None:
@@ -191,6 +193,9 @@ def test_raw_html_may_not_lead_to_nowhere_or_load_from_outside(tmp_path: Path, r
     (problem,) = pages.problems(tmp_path)
     assert problem.startswith("book/page.html: ")
     assert says in problem
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "a.css").write_text("p { background: url(https://example.org/a.png), url(b.png) }")
+    assert "_static/a.css: loads from outside (https://example.org/a.png)" in pages.problems(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["book/assets", "tests/vendor"])

@@ -100,8 +100,8 @@ def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
     [
         ("notebooks/tiny.py", "notebook"),
         ("src/iclbook/papers/tiny/claims.yaml", "ledger"),
-        ("results/tiny/paper/run.npz", "results"),
-        ("requirements.txt", "pins"),
+        ("results/tiny/paper/run/a.0123abcd.npz", "results"),
+        ("lock.txt", "pins"),
     ],
 )
 def test_stale(minibook: Path, changed: str, what: str) -> None:
@@ -111,7 +111,7 @@ def test_stale(minibook: Path, changed: str, what: str) -> None:
     assert is_stale("tiny", "paper") == ""
     (minibook / changed).parent.mkdir(parents=True, exist_ok=True)
     with (minibook / changed).open("a") as file:
-        file.write("\n# another line\n")
+        file.write("\nanother: line\n")
     assert is_stale("tiny", "paper") == f"changed since: {what}"
 
 

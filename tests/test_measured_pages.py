@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from browser import harness
+from browser import harness, paper
 
 from iclbook.inputs import chapters
 
@@ -91,6 +91,7 @@ class Seen:
         keyboard: see ``KEYBOARD``.
         searched: where a search for some words must lead, by the words; see ``SEARCHED``.
         objections: what axe objects to on a phone, by theme.
+        paper: what paper lacks or shows badly when the dark page is printed.
     """
 
     files: dict[str, int]
@@ -106,6 +107,7 @@ class Seen:
     keyboard: dict
     searched: list[list[str]]
     objections: dict[str, list[str]]
+    paper: dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,7 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
     scales = dict(browser.driver.execute_script(SCALES))
     browser._wait(STOPS)
     objections = {"as typeset": audit(browser, TYPESET)} | audits(browser, path)
-    parts = (texts, unreadable, scales, missed, wrong, answered, keyboard, searched, objections)
+    parts = (texts, unreadable, scales, missed, wrong, answered, keyboard, searched, objections, on_paper(browser))
     return Seen(files, blocking, faults, lengths, *parts)
 
 
@@ -150,6 +152,21 @@ def audits(browser: harness.Browser, path: Path) -> dict[str, list[str]]:
     light = audit(browser)
     browser.theme("dark")
     return {"light": light, "dark": audit(browser, COLOURS)}
+
+
+def on_paper(browser: harness.Browser) -> dict[str, list[str]]:
+    """The open page, dark and folded, printed: words that are lost, what is wider than the sheet, text that is grey."""
+    browser.driver.execute_script("document.querySelectorAll('article details').forEach((fold) => (fold.open = false))")
+    paper.lay_out(browser)
+    lost, wide = map(browser.driver.execute_script, (paper.LOST, paper.WIDE))
+    found = {"lost": lost, "wide": wide, "grey": audit(browser, COLOURS[:1])}
+    paper.take_back(browser)
+    return found
+
+
+@of_every_page
+def test_paper_loses_nothing_and_shows_no_grey(seen):
+    assert [(name, how, f[:5]) for name, page in seen.items() for how, f in page.paper.items() if f] == []
 
 
 @of_every_page

@@ -29,6 +29,7 @@ chapter: notebooks/demo.py
 claims:
 - id: demo/slope
   where: Figure 1
+  short: a positive slope
   says: the slope is positive
   parts:
   - {name: slope, key: slope, rule: "> 0", because: the figure, late: true}
@@ -164,6 +165,11 @@ def test_a_stored_verdict_that_does_not_follow_from_its_values_is_named(root):
     keep(root, 1, -0.9, REPRODUCED)
     assert "values stored beside them: demo/slope." in replication.markdown("paper", root)
     path = reference_path("demo", "paper", root, draw=1)
+    text = path.read_text()
+    path.write_text(text.replace("-0.9", "-0.8"))
+    with pytest.raises(UserError, match="its checksum differs"):
+        replication.replicas(1, root)
+    path.write_text(text)
     write_reference(path, "demo", replace(read_reference(path, root), verdicts={"demo/slope": "x"}, rules={}))
     assert replication.replicas(1, root)[0].unfounded() == ["demo/slope"], "without its rule no pair is counted"
 

@@ -46,6 +46,7 @@
     requestAnimationFrame(() => {
       asked = false;
       for (const panel of panels) describe(panel);
+      window.iclbookHints?.();
     });
   };
   window.addEventListener("load", () => {

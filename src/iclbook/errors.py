@@ -1,6 +1,10 @@
 """The one kind of error a user is meant to read."""
 
+import difflib
+import sys
 import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 def one_line(text: object) -> str:
@@ -17,6 +21,26 @@ def say(text: object) -> None:
     print("".join(kept), flush=True)
 
 
+@contextmanager
+def ends_in_one_line() -> Iterator[None]:
+    """For modules that are run as programs and write into the book: a :class:`UserError` ends the process with one line and exit code 2."""
+    from .project import mixed_checkouts
+
+    try:
+        if mixed := mixed_checkouts():
+            raise mixed
+        yield
+    except UserError as problem:
+        print(f"error: {one_line(problem)}", file=sys.stderr)
+        sys.exit(2)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known one that is most like ``name``; empty where none is."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
 class UserError(Exception):
     """A mistake or a missing thing that the user can correct: what is wrong, naming the file, key or option, and what to do about it, as an instruction.
 
@@ -27,6 +51,10 @@ class UserError(Exception):
         self.problem = problem.rstrip(".")
         self.hint = hint
         super().__init__(f"{self.problem}. {hint}")
+
+    def _render_traceback_(self, *_: object) -> list[str]:
+        """What a notebook shows in place of a traceback."""
+        return [f"error: {one_line(self)}"]
 
     def __reduce__(self) -> tuple:
         """Travel between processes."""

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import resource
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,9 @@ from .inputs import METADATA_KEY, executed_path, input_digests, read_source, wri
 from .machines import MEMORY, this_machine, usable_cores, versions
 from .project import STATE, find_root
 from .workers import die_with
+
+#: Open files that a kernel and what runs it need.
+FILES = 64
 
 
 class _Stopped(RuntimeError):
@@ -162,12 +166,15 @@ def _explained(error: Exception, cell: str, timeout: int) -> tuple[str, str]:
         return error.args
     if isinstance(error, papermill.PapermillExecutionError):
         value = error.evalue.splitlines()[0] if error.evalue else ""
-        return first_line(error.source), f"{error.ename}: {value}".rstrip(": ")
+        what = "a magic command failed" if error.ename == "CellExecutionError" else error.ename
+        return first_line(error.source), f"{what}: {value}".rstrip(": ")
     if isinstance(error, CellTimeoutError):
         return cell, f"timed out after {timeout} s, the limit that ICLBOOK_CELL_TIMEOUT sets"
     if isinstance(error, DeadKernelError):
         return cell, "the kernel died (killed, or out of memory)"
-    return cell, f"the kernel did not start or answer ({one_line(error) or type(error).__name__})"
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    few = f"; only {files} files may be open here: ulimit -n 1024" if files < FILES else ""
+    return cell, f"the kernel did not start or answer ({one_line(error) or type(error).__name__}{few})"
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------------

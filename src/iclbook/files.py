@@ -1,9 +1,10 @@
 """Files that are there as a whole or not at all, and locks that end with their process."""
 
-import fcntl
+import errno
 import hashlib
 import io
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -16,10 +17,15 @@ import numpy as np
 from .errors import UserError, one_line
 from .project import find_root
 
+with suppress(ImportError):  # on Windows, which require_posix refuses
+    import fcntl
+
 #: How names of unfinished files end. They begin with a dot, so that no listing of a folder's contents takes them for one.
 PART = ".part"
 #: Bytes that an .npz file may unpack to, however small it is.
 UNPACKED = 2**28
+NO_CHECKSUM = "0" * 64
+_CHECKSUM = re.compile(r'("checksum": ")[0-9a-f]{64}(?=")')
 #: Folders of data below which no link is followed when a file is written or removed.
 DATA = ("results", "references", "executed")
 
@@ -81,13 +87,24 @@ def is_alive(process: int) -> bool:
     return True
 
 
+def with_checksum(text: str) -> str:
+    """JSON with the SHA-256 of all of it as its first ``"checksum"``, where it has one."""
+    blank = _CHECKSUM.sub(rf"\g<1>{NO_CHECKSUM}", text, count=1)
+    return _CHECKSUM.sub(rf"\g<1>{hashlib.sha256(blank.encode()).hexdigest()}", text, count=1)
+
+
+def is_as_written(text: str) -> bool:
+    """Whether JSON carries the checksum of itself (:func:`with_checksum`)."""
+    return _CHECKSUM.search(text) is not None and with_checksum(text) == text
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn what the system says against writing ``path`` into one line that names it."""
     try:
         yield
     except OSError as error:
-        what = f"cannot write {path} ({error.strerror or one_line(error)})"
+        what = f"cannot write {path} ({error.strerror or one_line(error)[:200]})"
         raise UserError(what, "Free space there or make the folder writable.") from error
 
 
@@ -99,16 +116,24 @@ def reading(path: Path, hint: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ESTALE:  # of network file systems
+            raise UserError(f"{path} was replaced while it was read", "Repeat the command.") from error
         why = f"{type(error).__name__}: {one_line(error)}"[:200]
         raise UserError(f"{path} is damaged or unreadable ({why})", hint) from error
 
 
 def check_kernels() -> None:
-    """Remove compiled libraries (:mod:`iclbook.native`) that differ from the SHA-256 beside them, as damaged ones may draw other random numbers: they are compiled
-    anew where they are needed. Keep that of libraries that have none yet."""
-    named = os.environ.get("ICLBOOK_KERNELS")
+    """Remove compiled libraries (:mod:`iclbook.native`) of other C sources than today's, and those that differ from the SHA-256 beside them, as damaged ones may draw
+    other random numbers: they are compiled anew where they are needed. Keep that of libraries that have none yet."""
+    named, sources = os.environ.get("ICLBOOK_KERNELS"), sorted((Path(__file__).parent / "native").glob("*.[ch]"))
     with suppress(OSError, UserError):
-        for path in (Path(named) if named else find_root() / ".cache" / "kernels").glob("*.so"):
+        folder = Path(named) if named else find_root() / ".cache" / "kernels"
+        today, known = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest(), folder / "sources"
+        if folder.is_dir() and not (known.is_file() and known.read_bytes() == today.encode()):
+            for path in (*folder.glob("*.so"), *folder.glob("*.sha256")):
+                path.unlink()
+            write_whole(known, today)
+        for path in folder.glob("*.so"):
             now, kept = hashlib.sha256(path.read_bytes()).hexdigest(), path.with_suffix(".sha256")
             if not kept.exists():
                 write_whole(kept, now)
@@ -126,6 +151,12 @@ def open_npz(content: bytes) -> np.lib.npyio.NpzFile:
     return np.load(io.BytesIO(content), allow_pickle=False)
 
 
+def require_posix() -> None:
+    """Refuse Windows, which lacks the locks and signals that trainings need."""
+    if "fcntl" not in globals():
+        raise UserError("iclbook needs Linux or macOS", "On Windows install WSL (`wsl --install`), and work there.")
+
+
 @contextmanager
 def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file ``lock`` while ``what`` ("the training of he2025/seeds") is under way. The system releases it when the process ends, however it ends."""
@@ -134,11 +165,15 @@ def file_lock(lock: Path, what: str, wait: bool = False) -> Iterator[None]:
         file = open(lock, "a+b", buffering=0)  # noqa: SIM115 (closed below)
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             holder = one_line(file.read(99).decode(errors="replace")) or "another process"
-            raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
+            if not wait:
+                raise UserError(f"{what} is under way already, in {holder}", "Wait for its end, or end it.") from None
+            if os.environ.get("ICLBOOK_HEADLESS") != "1":  # what a chapter says is published
+                print(f"waiting for {what}, in {holder}", file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as problem:  # some file systems of clusters have no locks
             print(f"{lock}: no lock ({problem.strerror}); start {what} once at a time", file=sys.stderr, flush=True)
         with writing(lock):

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import jupytext
@@ -15,14 +16,14 @@ from .claims.yaml_lines import read_yaml
 from .draw import number as draw_number
 from .draw import outputs
 from .errors import UserError
-from .files import write_whole
+from .files import NO_CHECKSUM, is_as_written, with_checksum, write_whole
 from .project import check_profile, find_root, ledger_paths
 from .sources import PACKAGE as LIBRARY
 from .sources import Code, short
 
 #: What stands in the executed copy's metadata, under this key.
 METADATA_KEY = "iclbook"
-CHECKSUM, NO_CHECKSUM = "checksum", "0" * 64
+CHECKSUM = "checksum"
 
 #: What :func:`is_stale` says of a copy that lacks new prose only: its code ran as it stands (:func:`iclbook.book.build.renew_prose` takes the words over).
 PROSE_ONLY = "changed since: prose"
@@ -85,7 +86,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
     ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
     its imports reach. ``style``: the look of figures. ``ledger``: its claims and other data of the paper. ``results``: the committed results of its paper, and
-    of every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
+    of every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: lock.txt.
     ``draw``: the number of this process's draw, as it is.
     """
     root = root or find_root()
@@ -94,15 +95,15 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
     papers = imported.union(ledger.parent.name for ledger in ledgers)
     folders = [outputs(root) / "results" / paper / profile for paper in papers] if profile == "paper" else []
     # what a killed training left is no result
-    results = [p for folder in folders for p in folder.rglob("*") if p.suffix in (".json", ".npz")]
+    results = [p for folder in folders for p in folder.rglob("*") if _is_result(p, folder)]
     return {
         **_halves(name, root),
         "library": library,
         "style": digest(LIBRARY.rglob("*.mplstyle"), LIBRARY),
-        "ledger": digest((path for ledger in ledgers for path in ledger.parent.glob("*.yaml")), root),
+        "ledger": digest([path for each in ledgers for path in each.parent.glob("*.yaml")], root, _without_comments),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
-        "pins": digest([root / "requirements.txt", root / "constraints.txt"], root),
+        "pins": digest([root / "lock.txt"], root, _pins),
         "draw": str(draw_number()),
     }
 
@@ -158,13 +159,35 @@ def _ledgers_of(name: str, root: Path) -> list[Path]:
     return [p for p in ledgers if line.search(_read(p).decode(errors="surrogateescape"))] or ledgers
 
 
-def digest(paths: Iterable[Path], base: Path) -> str:
-    """One sha256 over relative names and contents of files; a file that is not there counts as absent."""
+def _is_result(path: Path, folder: Path) -> bool:
+    """Whether training writes files of this name there: not what a user or a program that copies folders has put beside them."""
+    if path.suffix == ".json":
+        return path.parent == folder and path.with_suffix("").is_dir()
+    return re.search(r"\.[0-9a-f]{8}\.npz$", path.name) is not None
+
+
+@lru_cache(maxsize=64)
+def _without_comments(text: bytes) -> bytes:
+    """A YAML file's entries; the file itself where it cannot be read."""
+    try:
+        events = yaml.parse(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        return repr([(type(e), getattr(e, "value", None)) for e in events]).encode()
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text
+
+
+def _pins(text: bytes) -> bytes:
+    """Requirements without comments."""
+    return b" ".join(re.sub(rb"(?m)(^|\s)#.*", b"", text).split())
+
+
+def digest(paths: Iterable[Path], base: Path, read: Callable[[bytes], bytes] = bytes) -> str:
+    """One sha256 over relative names and contents of files, or what ``read`` makes of these; a file that is not there counts as absent."""
     total = hashlib.sha256()
     for path in sorted(paths):
         if path.is_file():
             total.update(path.relative_to(base).as_posix().encode() + b"\0")
-            total.update(hashlib.sha256(_read(path)).digest())
+            total.update(hashlib.sha256(read(_read(path))).digest())
     return total.hexdigest()
 
 
@@ -178,8 +201,7 @@ def _read(path: Path) -> bytes:
 def write_copy(path: Path, copy: nbformat.NotebookNode) -> None:
     """Write an executed copy, with a checksum over all of its text in its metadata."""
     copy.metadata[METADATA_KEY][CHECKSUM] = NO_CHECKSUM
-    text = nbformat.writes(copy) + "\n"
-    write_whole(path, text.replace(NO_CHECKSUM, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
+    write_whole(path, with_checksum(nbformat.writes(copy) + "\n"))
 
 
 def is_stale(name: str, profile: str, root: Path | None = None) -> str:
@@ -191,8 +213,7 @@ def is_stale(name: str, profile: str, root: Path | None = None) -> str:
     try:
         text = path.read_text(encoding="utf-8")
         inputs = {"draw": "0", **json.loads(text)["metadata"][METADATA_KEY]["inputs"]}
-        checksum = re.search(rf'"{CHECKSUM}": "([0-9a-f]{{64}})"', text)[1]
-        if hashlib.sha256(text.replace(checksum, NO_CHECKSUM, 1).encode()).hexdigest() != checksum:
+        if not is_as_written(text):
             return "its executed copy is not as it was written"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "its executed copy cannot be read"

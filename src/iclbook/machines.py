@@ -10,6 +10,7 @@ import gc
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -66,10 +67,23 @@ def collect_rarely() -> None:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores that this process may use: of those it is bound to, as many as the quota of its container gives it time for."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([cores, *map(int, _quotas(Path("/")))]))
+
+
+def _quotas(root: Path) -> list[float]:
+    """Cores that Linux's control groups, versions 2 and 1, grant this process's group and those around it; nothing where there is no limit."""
+    found, groups = [], root / "proc/self/cgroup"
+    for line in groups.read_text(encoding="utf-8").splitlines() if groups.is_file() else ():
+        _, kinds, group = [*line.split(":", 2), "", ""][:3]
+        files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if kinds else ("cpu.max",)
+        own = root / "sys/fs/cgroup" / ("cpu" if kinds else "") / group.strip("/")
+        for folder in (own, *own.parents):
+            with suppress(OSError, ValueError, ZeroDivisionError):
+                quota, period = " ".join((folder / file).read_text(encoding="utf-8") for file in files).split()
+                found += [int(quota) / int(period)] if quota.isdecimal() else []  # "max" and -1 are none
+    return found
 
 
 def this_machine() -> str:

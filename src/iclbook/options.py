@@ -2,12 +2,18 @@
 
 import argparse
 import os
+import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 from . import draw
 from .errors import one_line
-from .project import PROFILES, check_profile
+from .files import require_posix
+from .project import PROFILES, check_profile, mixed_checkouts
+
+#: Commands that write nothing into the book.
+READING = ("claims", "where", "probe")
 
 #: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can correct; Ctrl-C.
 MOVED, MISTAKE, INTERRUPTED = 1, 2, 130
@@ -80,6 +86,17 @@ JOBS = option("--jobs", "N", "chapters to run at once (default: one for each cor
 DRAW = option(
     "--draw", "N", "another draw of everything random, kept in draws/N (default: 0, the book)", type=_set_draw
 )
+
+
+def prepare(command: str) -> None:
+    """Refuse, before a command begins, what it cannot work with: Windows, and the library of another checkout where it would write (elsewhere a warning)."""
+    require_posix()
+    if os.path.expanduser("~") == "~":  # a user without a name, as containers have; libraries want a home
+        os.environ["HOME"] = tempfile.gettempdir()
+    if mixed := mixed_checkouts():
+        if command not in READING:
+            raise mixed
+        print(f"warning: {one_line(mixed)}", file=sys.stderr)
 
 
 def command(about: str, more: str, *options: tuple[str, dict]) -> Callable:

@@ -46,15 +46,36 @@ def find_root() -> Path:
     raise UserError(f"{here} is not inside a checkout of the book", hint)
 
 
-def commit() -> str:
-    """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
-    checkout = Path(__file__).resolve().parents[2]
-    call = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "--short", "HEAD"]
+def mixed_checkouts() -> UserError | None:
+    """What is wrong where the book's root has a library of its own and this process runs another one: numbers of the second would go under the sources of the first."""
     try:
-        top, name = subprocess.run(call, capture_output=True, text=True, check=True).stdout.split("\n")[:2]
-    except (OSError, ValueError, subprocess.CalledProcessError):
+        root, ours = find_root(), Path(__file__).resolve()
+    except UserError:
+        return None
+    theirs = root / "src" / "iclbook" / ours.name
+    if not theirs.is_file() or theirs.samefile(ours):
+        return None
+    hint = f"Set PYTHONPATH={root / 'src'} to take its own; or run `make setup` there, and use {root}/.venv."
+    return UserError(f"the book is {root}, but the library that runs is {ours.parent}", hint)
+
+
+def git(*arguments: str) -> str:
+    """Output of git in the checkout of this library, also one of another owner, as containers mount them; empty where it fails."""
+    checkout = str(Path(__file__).resolve().parents[2])
+    call = ["git", "-c", f"safe.directory={checkout}", "-C", checkout, *arguments]
+    try:
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def commit() -> str:
+    """The short name of the checkout's commit, with ``+`` where the library differs from it (``abc1234+``); ``unknown`` for files that no repository holds, or only
+    another project's, which has them in a folder."""
+    top, name, *_ = [*git("rev-parse", "--show-toplevel", "--short", "HEAD").split("\n"), "", ""]
+    if not top or Path(top).resolve() != Path(__file__).resolve().parents[2]:
         return "unknown"
-    return name if Path(top).resolve() == checkout else "unknown"
+    return name + "+" * bool(git("status", "--porcelain", "--", "src"))
 
 
 #: Below the book's root: one folder a paper.

@@ -25,12 +25,13 @@ from .claims.references import Reference, agrees, read_reference, reference_path
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
 from .drawing import style
-from .errors import UserError
+from .errors import UserError, ends_in_one_line
 from .files import reading, write_whole
 from .inputs import chapters
 from .numbers import number
 from .project import find_root
 from .sliders.panel import draw, picture_html
+from .sources import short
 from .store import folder, read_provenance
 
 #: Where the frozen rules lie, below the book's root.
@@ -166,12 +167,19 @@ def replicas(draw: int, root: Path) -> list[Replica]:
     return found
 
 
+def _code(paper: str, study: str, root: Path) -> str:
+    """Digest of the code that made the book's own results of a study; empty where there are none."""
+    there = (folder(paper, "paper", root) / f"{study}.json").is_file()
+    return short(read_provenance(paper, "paper", study, root)["source"]) if there else ""
+
+
 def keep_provenance(paper: str, profile: str, root: Path) -> None:
     """Keep where a paper's studies of this draw come from, ``{study: ...}`` with the checksums of their arrays, which stay in ``draws/``."""
     names = sorted(path.stem for path in folder(paper, profile, root).glob("*.json"))
     made = {name: read_provenance(paper, profile, name, root) for name in names}
     entries = ("device", "seconds", "python", "torch", "numpy", "files")  # the configuration is the book's
     kept = {name: {key: about[key] for key in entries} for name, about in made.items()}
+    kept = {name: about | {"code": short(made[name]["source"])} for name, about in kept.items()}
     path = root / "references" / "replication" / str(draw_number()) / "provenance" / profile / f"{paper}.json"
     write_whole(path, json.dumps(kept, indent=1) + "\n")
 
@@ -214,12 +222,19 @@ def markdown(profile: str, root: Path) -> str:
     if waiting:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
     late = sum((pair.late() for pair in pairs), Counter())
-    devices = Counter()
+    devices, older = Counter(), []
     for path in root.glob(f"references/replication/{DRAW}/provenance/paper/*.json"):
         with reading(path, "Restore it from git."):
-            devices.update(one["device"] for one in json.loads(path.read_text(encoding="utf-8")).values())
+            of = json.loads(path.read_text(encoding="utf-8"))
+            devices.update(one["device"] for one in of.values())
+            older += [
+                f"{path.stem}/{n}"
+                for n, one in of.items()
+                if one.get("code", "") not in ("", _code(path.stem, n, root))
+            ]
     lines += [
-        f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU.",
+        f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU."
+        + (f" Code that has changed since made {', '.join(older)}." if older else ""),
         "",
         f"{late.total()} rules that were written or changed after a first run judge a value that moved. On fresh numbers {late[True]} of them come out as "
         "before; each verdict's fold says so of its own.",
@@ -236,13 +251,13 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     written = partial(formulas.markdown, escaped=render.plain_markdown)
     for pair in pairs:
         link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
-        says = f'{written(pair.claim.says)} (<a href="{link}">{written(pair.claim.where)}</a>)'
+        says = f'{written(pair.claim.short)} (<a href="{link}">{written(pair.claim.where)}</a>)'
         turned = [
             f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
             for a, b in pair.parts()
             if a.holds != b.holds or a.close != b.close
         ]
-        words = f"{render.badge(pair.first.word)} in the book, {render.badge(pair.second.word)} drawn anew"
+        words = f"{render.sight(pair.first)} in the book, {render.sight(pair.second)} drawn anew"
         lines += [f"- {words}: {says}", *turned]
     return [*lines, ""]
 
@@ -343,4 +358,5 @@ def fold_lines(root: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    freeze(find_root())
+    with ends_in_one_line():
+        freeze(find_root())

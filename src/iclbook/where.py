@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,7 +155,8 @@ def where(query: str, root: Path) -> list[str]:
 def _in_paper(ledger: Ledger, asked: str, wanted: set[str], root: Path) -> Iterator[str]:
     """Lines about one paper; none where it has no such item, claim or study."""
     chapter = root / ledger.chapter
-    studies = getattr(import_module(f"iclbook.papers.{ledger.paper}"), "studies", None)
+    package = f"iclbook.papers.{ledger.paper}"  # another book's ledger has none here
+    studies = getattr(import_module(package) if find_spec(package) else None, "studies", None)
     names = [*studies("paper")] if studies else []
     shown = cells(chapter)
     tails = {claim.id.partition("/")[2]: claim for claim in ledger.claims}

@@ -24,6 +24,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from .errors import UserError, one_line
+from .files import check_kernels
 from .machines import environment, usable_cores
 from .sources import short
 
@@ -99,6 +100,7 @@ def die_with(parent: int) -> None:
 def answer(parent: int, channel: int) -> None:
     """Do the packed call that comes through the pipe ``channel``; send how far it is, and what came out."""
     die_with(parent)
+    check_kernels()
     pipe, sent = Connection(channel), [0.0]
 
     def tell(*at: int) -> None:
@@ -202,20 +204,30 @@ class Processes(Executor):
         self._stop, self._lock = threading.Event(), threading.Lock()
         self._numbers = count()
         self._done: dict[int, int] = {}
+        self._asked = self._known = 0
         # no smoothing: the rate is that of all the time; the delay lets a command that trains nothing show no bar
-        self._bar = tqdm(total=0, disable=not progress, unit="step", mininterval=1.0, smoothing=0, delay=1.0)
+        self._bar = tqdm(disable=not progress, unit="step", mininterval=1.0, smoothing=0, delay=1.0)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future:
         """Have ``function(*arguments)`` computed in a process of its own."""
+        with self._lock:
+            if self._bar.total:  # all that was asked before is known: another study begins
+                self._bar.reset()
+                self._done, self._asked, self._known = {}, 0, 0
+                self._bar.total = None
+            self._asked += 1
         return self._begin(packed(function, arguments), next(self._numbers))
 
     def tell(self, part: int, start: int, done: int, total: int) -> None:
         """A part that began at step ``start`` is at step ``done`` of ``total``."""
         with self._lock:
             if part not in self._done:
-                self._bar.total += total - start
-            self._bar.update(done - self._done.get(part, start))
-            self._done[part] = done
+                self._known += total - start
+            if len(self._done | {part: done}) == self._asked:  # before, a total would grow, and the bar run backwards
+                self._bar.total = self._known
+            if (more := done - self._done.get(part, start)) >= 0:  # a part that was killed goes on from a step before
+                self._bar.update(more)
+                self._done[part] = done
 
     def _begin(self, request: bytes, number: int) -> Future:
         return self._threads.submit(in_process, request, partial(self.tell, number), lambda: not self._stop.is_set())

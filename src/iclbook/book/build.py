@@ -2,6 +2,7 @@
 takes them over, and nothing is computed."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,15 @@ import nbformat
 from ..claims import render
 from ..claims.scoreboard import boards
 from ..errors import UserError, say
+from ..files import file_lock, writing
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, input_digests, is_stale, read_source, write_copy
+from ..native import webassembly
 from ..numbers import number
 from ..project import check_profile, find_root
 from . import pages
+
+#: Bytes below which a disk counts as full when Jupyter Book fails: a page of a chapter takes as much.
+LEAST = 2**21
 
 
 def build(
@@ -32,19 +38,18 @@ def build(
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
+    if not webassembly.is_current():
+        what = f"{webassembly.script()} was compiled from other C sources than those of {webassembly.HERE}"
+        raise UserError(what, "Compile it anew: `make page-kernels`.")
     if run and (stale := _to_run(profile, root)):
         _run(stale, profile, device, root, jobs)
-    if pages.is_sealed(root, profile):
-        say("the pages are up to date")
-    else:
-        say("building the pages")
-        _jupyter_book(root, profile)
-        if found := pages.problems(root / pages.HTML):
-            hint = "Mend the source of that page; pages load nothing from outside and lead nowhere in vain."
-            for problem in found:
-                say(f"error: {problem}")
-            raise UserError(f"the book was not built: its pages have {len(found)} such errors (see above)", hint)
-        pages.seal(root, profile)
+    with file_lock(root / ".cache" / "pages.lock", "another build of the pages", wait=True):
+        if pages.is_sealed(root, profile):
+            say("the pages are up to date")
+        else:
+            say("building the pages")
+            _make_pages(root, profile)
+            pages.seal(root, profile)
     say(f"\nThe book is at {os.path.relpath(root / pages.HTML / 'index.html')}")
     say(render.counts_line(row for board in boards(profile, root) for row in board.rows))
 
@@ -81,14 +86,35 @@ def _run(names: list[str], profile: str, device: str, root: Path, jobs: int | No
         raise failures[0]
 
 
-def _jupyter_book(root: Path, profile: str) -> None:
+def _make_pages(root: Path, profile: str) -> None:
+    """Make all pages in an empty folder, and put them in the place of the old ones when they are sound: no page stays that nothing makes any more."""
+    html, old, new = root / pages.HTML, root / "_build" / ".old", root / "_build" / ".new"
+    made = new / pages.HTML
+    for folder in (old, new):
+        shutil.rmtree(folder, ignore_errors=True)
+    _jupyter_book(root, profile, new)
+    if found := pages.problems(made):
+        hint = f"Mend the source of that page; pages load nothing from outside and lead nowhere in vain. They are in {made}."
+        for problem in found:
+            say(f"error: {problem}")
+        raise UserError(f"the book was not built: its pages have {len(found)} such errors (see above)", hint)
+    with writing(html):
+        if html.exists():
+            html.rename(old)
+        made.rename(html)
+    for folder in (old, new):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _jupyter_book(root: Path, profile: str, output: Path) -> None:
     """Run Jupyter Book in its own process (it changes global state), which dies with this one, and let its progress through."""
     start = (
         f"from iclbook.workers import die_with; die_with({os.getpid()}); from jupyter_book.cli.main import main; "
         "from iclbook.machines import collect_rarely; collect_rarely(); main()"
     )
     # -P: the child's working directory must not shadow a package.
-    command = [sys.executable, "-P", "-c", start, "build", str(root), "--all", "-W", "-n", "--keep-going"]
+    command = [sys.executable, "-P", "-c", start, "build", str(root), "--path-output", str(output)]
+    command += ["--all", "-W", "-n", "--keep-going"]
     env = os.environ | {
         "ICLBOOK_BOOK_PROFILE": profile,
         "ICLBOOK_ROOT": str(root),
@@ -96,6 +122,9 @@ def _jupyter_book(root: Path, profile: str) -> None:
         "PYTHONIOENCODING": f"{getattr(sys.stdout, 'encoding', None) or 'utf-8'}:backslashreplace",
     }
     if subprocess.run(command, env=env, cwd=root, check=False).returncode:
+        if (left := shutil.disk_usage(root).free) < LEAST:
+            what = f"the book was not built: {left / 1e6:.0f} MB are left on the disk of {root}"
+            raise UserError(what, "Free space there.")
         raise UserError(
             "the book was not built: Jupyter Book warned (see above)", "Mend what it names; warnings are errors."
         )

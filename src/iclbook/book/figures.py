@@ -312,8 +312,8 @@ def _study(study: Mapping[str, Any]) -> str:
     several = "s" if "\u2013" in seeds or "," in seeds else ""
     parts = [f"{number(study['runs'])} run{'s' if study['runs'] != 1 else ''} (seed{several} {seeds})"]
     parts += [f"{number(study['steps'])} steps"] if study["steps"] else []
-    parts.append(f"{duration(study['seconds'])} on {said['device']}")
-    parts += [said["date"]] if said["date"] else []
+    parts.append(f"{duration(study['seconds'])} ({said['clock']}) on {said['device']}")
+    parts.append(said["date"])
     parts += [f"torch {said['torch']}", f"numpy {said['numpy']}", f"Python {said['python']}"]
     name = f"<code>{said['paper']}/{said['study']}</code>"
     return f"{name}: {', '.join(parts)}; digest of the code <code>{said['source']}</code>"

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..claims import read_records
-from ..errors import UserError
-from ..files import write_whole
+from ..errors import ends_in_one_line
+from ..files import write_whole, writing
 from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
 from ..project import find_root
@@ -23,7 +23,8 @@ from .chapter_head import authors, entries, fields_of
 def prepare(root: Path) -> Path:
     """Copy the settings and the extension, and write what that fills into the text; returns their folder."""
     folder = root / ".cache" / "lab"
-    shutil.copytree(root / "book" / "lab", folder, dirs_exist_ok=True)
+    with writing(folder):
+        shutil.copytree(root / "book" / "lab", folder, dirs_exist_ok=True)
     stored = {"values": {name: values(name, root) for name in chapters(root)}, "citations": citations(root)}
     write_whole(folder / "labextensions" / "iclbook" / "static" / "values.json", json.dumps(stored))
     return folder
@@ -61,10 +62,8 @@ def command(root: Path, folder: Path, more: Sequence[str] = ()) -> tuple[list[st
 
 
 if __name__ == "__main__":
-    try:
+    with ends_in_one_line():
         book = find_root()
         argv, env = command(book, prepare(book), sys.argv[1:])
-    except UserError as problem:
-        sys.exit(f"error: {problem}")
     os.chdir(book)
     os.execve(argv[0], argv, env)  # in place of this process

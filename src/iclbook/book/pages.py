@@ -20,7 +20,7 @@ HTML = Path("_build") / "html"
 #: Beside the pages; a dot keeps it out of what a web server shows.
 SEAL = ".sealed"
 #: What pages are made from, beside chapters, ledgers and the library.
-SOURCES = ("_config.yml", "_toc.yml", "book", "references", "requirements.txt", "constraints.txt")
+SOURCES = ("_config.yml", "_toc.yml", "book", "references", "lock.txt")
 
 
 def seal(root: Path, profile: str) -> None:
@@ -42,7 +42,8 @@ def _state(root: Path, profile: str) -> str:
     for name in chapters(root):
         sources += [source_path(name, root), executed_path(name, profile, root)]
     made = [path for path in (root / HTML).rglob("*") if path.name != SEAL]
-    return " ".join([profile, digest(LIBRARY.rglob("*.py"), LIBRARY), digest(sources, root), digest(made, root)])
+    library = digest((path for path in LIBRARY.rglob("*.*") if path.suffix in (".py", ".c", ".h")), LIBRARY)
+    return " ".join([profile, library, digest(sources, root), digest(made, root)])
 
 
 def problems(html: Path) -> list[str]:
@@ -55,6 +56,9 @@ def problems(html: Path) -> list[str]:
         for tag, address in addresses:
             if why := _problem(tag, address, path, html, pages):
                 found.append(f"{path.relative_to(html).as_posix()}: <{tag}> {why} ({address[:100]})")
+    for path in sorted(html.rglob("*.css")):
+        outside = [a for a in map("".join, _IN_STYLES.findall(path.read_text(encoding="utf-8"))) if urlsplit(a).netloc]
+        found += [f"{path.relative_to(html).as_posix()}: loads from outside ({address[:100]})" for address in outside]
     return list(dict.fromkeys(found))
 
 
@@ -62,8 +66,9 @@ def problems(html: Path) -> list[str]:
 References = tuple[list[tuple[str, str]], set[str]]
 
 
-#: An address in a style, and what the theme's buttons do.
+#: An address in a style, one outside in a script within a page, and what the theme's buttons do.
 _IN_STYLES = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
+_IN_SCRIPTS = re.compile(r"""["'`]((?:(?:https?|wss?):)?//[\w.-]+\.[^"'`]*)""")
 _OF_THE_THEME = ("toggleFullScreen()", "window.print()")
 
 
@@ -75,6 +80,8 @@ def _references(path: Path, html: Path) -> References:
             continue  # says where the page stands; nothing is loaded
         if tag.name == "style":
             found += [("style", "".join(address)) for address in _IN_STYLES.findall(tag.get_text())]
+        elif tag.name == "script" and "json" not in tag.get("type", ""):
+            found += [("script", address) for address in _IN_SCRIPTS.findall(tag.get_text())]
         elif tag.name == "meta" and "url=" in (content := tag.get("content", "").lower()):
             found.append(("meta", content.partition("url=")[2].strip("'\" ")))
         for name, value in tag.attrs.items():

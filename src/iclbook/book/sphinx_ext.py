@@ -44,8 +44,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_node(nodes.image, override=True, html=(figures.visit_image, HTML5Translator.depart_image))
     app.add_post_transform(figures.NumberedFigures)
     app.add_post_transform(FirstUses)
-    app.add_search_language(addresses.English)
-    app.connect("build-finished", addresses.add_numbers)
+    app.connect("build-finished", addresses.write_search_text)
     app.connect("config-inited", use_all_cores)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)

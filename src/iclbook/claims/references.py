@@ -17,7 +17,7 @@ import numpy as np
 
 from ..draw import number as draw_of_this_process
 from ..errors import UserError
-from ..files import reading, write_whole
+from ..files import NO_CHECKSUM, is_as_written, reading, with_checksum, write_whole
 
 Value = bool | int | float | str | list
 
@@ -37,6 +37,8 @@ ROUNDING = 2.0**-40
 PROBED = "probes/"
 #: A value no larger than ROUNDING is the residual of an identity. It agrees while it is no larger than so many times itself or a unit of double precision.
 RESIDUALS = 16
+#: A spread of more than 1 and so many times a value and its error would let everything pass.
+WIDEST = 10
 
 Spread = float | list
 
@@ -222,7 +224,10 @@ def read_reference(path: Path, root: Path) -> Reference:
     if not path.is_file():
         raise UserError(f"{path.relative_to(root)} is not there", hint)
     with reading(path, hint):
-        body = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if '"checksum"' in text and not is_as_written(text):
+            raise ValueError("its checksum differs")
+        body = json.loads(text)
         parts = {name: dict(body[name]) for name in ("records", "verdicts")}
         parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}
         _require_finite(body, path.stem)
@@ -231,6 +236,13 @@ def read_reference(path: Path, root: Path) -> Reference:
         for key, spread in [*parts["spread"].items(), *(pair for pair in errors if pair[0] in records)]:
             if np.shape(spread) not in ((), np.shape(records.get(key))) or not np.all(np.greater_equal(spread, 0)):
                 raise ValueError(f"{key} has a spread or an error that is no size of it")
+        for key, spread in parts["spread"].items():
+            value, error = records[key], records.get(f"{key}_se", 0.0)
+            words = isinstance(value, bool | str)
+            with np.errstate(over="ignore"):
+                widest = 1 if words else 1 + WIDEST * (np.abs(value) + np.abs(error))
+            if np.any(np.greater(spread, widest)):
+                raise ValueError(f"{key} has a spread that no rounding makes")
         for key, value in records.items():
             items = value if isinstance(value, list) else [value]
             if not items or not all(isinstance(item, int | float | str) for item in items):
@@ -262,8 +274,10 @@ def write_reference(path: Path, paper: str, reference: Reference) -> None:
         **({"rules": dict(reference.rules)} if reference.rules else {}),
         "figures": {},
     }
+    if "replication" in path.parts:  # these are not measured anew at each check
+        body = {"checksum": NO_CHECKSUM} | body
     text = json.dumps(body, indent=1, allow_nan=False)
     lines = [f"  {json.dumps(name)}: {json.dumps(series)}" for name, series in reference.figures.items()]
     if lines:  # a line a figure
         text = text.replace('"figures": {}', '"figures": {\n' + ",\n".join(lines) + "\n }")
-    write_whole(path, text + "\n")
+    write_whole(path, with_checksum(text + "\n"))

@@ -104,6 +104,7 @@ class _Renderer(RendererAgg):
 
         # the base class sets these in the same way
         self.draw_path_collection = draw_path_collection
+        self.draw_quad_mesh = lambda *d: agg.draw_quad_mesh(*d[:7], _faces(d[7]), d[8], _faces(d[9]))
         self.draw_image = lambda gc, x, y, image: agg.draw_image(gc, x, y, _image(image))
         self.draw_markers = lambda *drawn: agg.draw_markers(*drawn[:5], *map(_face, drawn[5:]))
 

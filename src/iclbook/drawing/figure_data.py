@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cbook import flatten
-from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
@@ -88,8 +88,16 @@ def text(found: Sequence[Row], before: Sequence[str] = ()) -> str:
     writer = csv.DictWriter(written, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in found:
-        writer.writerow({k: f"{v:.7g}" if isinstance(v, float | np.floating) else v for k, v in row.items()})
+        writer.writerow({k: _entry(v) for k, v in row.items()})
     return written.getvalue()
+
+
+def _entry(value: Any) -> Any:
+    """A number in seven digits; a word that a spreadsheet would compute stands behind an apostrophe."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.7g}"
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) and not _is_number(value)
+    return f"'{value}" if is_formula else value
 
 
 def _axis_label(ax: Axes, axis: str) -> str:
@@ -219,6 +227,11 @@ def _collection(artist: Collection, ax: Axes, legend: _Series) -> Iterator[Row]:
     if isinstance(artist, Quiver):
         for (x, y), u, v in zip(artist.XY, np.ravel(artist.U), np.ravel(artist.V), strict=True):
             yield {"series": legend.of(artist), "kind": "arrow", "x": x, "y": y, "to x": x + u, "to y": y + v}
+    elif isinstance(artist, QuadMesh):
+        edges = np.asarray(artist.get_coordinates())  # (rows + 1, columns + 1, 2)
+        for (i, j), value in np.ndenumerate(np.asarray(artist.get_array(), dtype=float)):
+            x, y = edges[i : i + 2, j : j + 2].mean((0, 1))
+            yield {"kind": "heat map", "x": float(x), "y": float(y), "value": value}
     elif isinstance(artist, PathCollection):
         series, values = legend.of(artist), artist.get_array()
         for i, (x, y) in enumerate(np.asarray(artist.get_offsets(), dtype=float)):

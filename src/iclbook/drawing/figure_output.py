@@ -9,13 +9,10 @@ import base64
 import io
 import os
 import platform
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from importlib.metadata import version
 from itertools import combinations, groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -161,7 +158,8 @@ def _study(paper: str, name: str, about: Mapping[str, Any]) -> dict[str, Any]:
         "runs": len(seeds),
         "seeds": ranges({*seeds}),
         "steps": config.get("steps"),
-        "date": _date(about["commit"]),
+        "date": about.get("date", "day not recorded"),
+        "clock": about.get("clock", "wall clock"),
         **{key: about[key] for key in ("seconds", "device", "python", "torch", "numpy")},
         "source": short(about["source"]),
     }
@@ -174,16 +172,6 @@ def ranges(numbers: Iterable[int]) -> str:
         [*map(itemgetter(1), run)] for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
     ]
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in found)
-
-
-@cache
-def _date(commit: str) -> str:
-    """The day of a commit; the empty string where its history is not at hand."""
-    call = ["git", "-C", str(Path(__file__).parent), "show", "-s", "--format=%cs", "--end-of-options", commit, "--"]
-    try:
-        return subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 # -- what a reader would call broken in a drawn figure: words cut by its edge, words over words, a legend over data ---------

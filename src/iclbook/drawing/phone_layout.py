@@ -104,8 +104,8 @@ def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
 def _height(ax: Axes, shape: float, width: float, high: float) -> float:
     """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width, ``high`` the most for curves."""
     if ax.images and ax.get_aspect() != "auto":
-        rows, columns = np.shape(ax.images[0].get_array())[:2]
-        return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
+        columns, rows = np.abs(np.diff([ax.get_xlim(), ax.get_ylim()])).ravel()  # maps may stand beside each other
+        return float(np.clip((width - 0.6) * rows / columns, 0.3, (WIDTH - 0.8) * (1 + (len(ax.images) > 1)))) + 0.4
     entries = ax.get_legend().get_texts() if ax.get_legend() else ()
     rows = sum(any(map(str.isalpha, re.sub(r"\$.*?\$", "", text.get_text()))) for text in ax.get_yticklabels())
     height = float(np.clip(0.8 * width * shape + 0.6, min(LOW, high), high))

@@ -92,8 +92,10 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
     a revision, by a commit's hash, or the only one there is.
 
     Raises:
-        UserError: there is none, with the command that fetches it.
+        UserError: there is none, with the command that fetches it, into another folder where this one holds something.
     """
+    if folder.is_file():
+        raise UserError(f"{folder} is a file", f"Give the folder of config.json and weights, such as {folder.parent}.")
     if revision is not None and not re.fullmatch(r"\w[\w.-]*", revision):
         raise UserError(f"revision {revision!r}", "Give a name such as step4000.")
     snapshots = folder / "snapshots"
@@ -109,10 +111,25 @@ def snapshot(folder: Path, revision: str | None = None) -> Path:
         if (place / "config.json").is_file():
             return place
     option = f" --revision {revision}" if revision else ""
+    place = places[0]
+    to = place.with_name(f"{place.name}-fetched") if place.is_dir() and any(place.iterdir()) else place
     raise UserError(
-        f"no config.json in {places[0]}",
-        f"Fetch the model where there is a network: hf download OWNER/NAME{option} --local-dir {places[0]}",
+        f"no config.json in {place}{_unread(place)}",
+        f"Fetch the model where there is a network: hf download OWNER/NAME{option} --local-dir {to}",
     )
+
+
+def _require_weights(place: Path) -> None:
+    """Refuse a folder without weights that are read, naming those that it holds."""
+    if not any(path.suffix == ".safetensors" or path.match("pytorch_model*.bin") for path in place.iterdir()):
+        hint = f"Add them: hf download OWNER/NAME --include '*.safetensors' --local-dir {place}"
+        raise UserError(f"no model.safetensors or pytorch_model.bin in {place}{_unread(place)}", hint)
+
+
+def _unread(place: Path) -> str:
+    """Weights in a folder of a format that is not read, in words; empty if there are none."""
+    names = sorted(path.name for path in place.glob("*") if path.suffix in (".gguf", ".onnx", ".msgpack", ".h5"))
+    return f" but {names[0]}, of a format that is not read" if names else ""
 
 
 def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrained, Path]:
@@ -131,9 +148,12 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
     for file in place.iterdir():
         refuse_pointer(file)
     options = {"local_files_only": True, "trust_remote_code": False}
+    config: Any = {}
     try:
-        family = transformers.PretrainedConfig.get_config_dict(place, local_files_only=True)[0].get("model_type")
+        config = transformers.PretrainedConfig.get_config_dict(place, local_files_only=True)[0]
+        family = config.get("model_type")
         if family in FAMILIES:
+            _require_weights(place)
             config = transformers.AutoConfig.from_pretrained(place, **options)
             kind = getattr(transformers, FAMILIES[family][0])
             model, info = kind.from_pretrained(
@@ -145,11 +165,16 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
                 **options,
             )
     # of many kinds; their texts are not passed on: torch's advises to unpickle whatever a file holds
+    except UserError:
+        raise
     except Exception as error:
-        raise UserError(
-            f"{place} is not read by transformers {transformers.__version__} ({type(error).__name__})",
-            f"Give config.json and weights of one checkpoint of {', '.join(FAMILIES)}; fetch the folder anew: hf download.",
-        ) from error
+        quantised = (config if isinstance(config, dict) else config.to_dict()).get("quantization_config")
+        hint = "Files are damaged, or not of one checkpoint: fetch them into an empty folder, hf download OWNER/NAME --local-dir FOLDER."
+        hint = (
+            "Give the weights of that model that are not quantised; these need other packages." if quantised else hint
+        )
+        what = f"{place} is not read by transformers {transformers.__version__} ({type(error).__name__})"
+        raise UserError(what, hint) from error
     if family not in FAMILIES:
         raise UserError(
             f"{place / 'config.json'} has model_type {family!r}", f"Choose a model of {', '.join(FAMILIES)}."
@@ -157,7 +182,7 @@ def read_pretrained(folder: Path, revision: str | None = None) -> tuple[Pretrain
     unexpected = [name for name in map(str, info["unexpected_keys"]) if not name.endswith("masked_bias")]
     for what, wrong in (("lack", sorted(map(str, info["missing_keys"]))), ("have an extra", sorted(unexpected))):
         if wrong:
-            hint = "Give config.json and weights of one checkpoint; fetch the folder anew: hf download."
+            hint = "Give config.json and weights of one checkpoint: hf download OWNER/NAME --local-dir FOLDER, an empty one."
             raise UserError(f"the weights in {place} {what} tensor {wrong[0]}", hint)
     sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     about = {

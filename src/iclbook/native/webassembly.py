@@ -6,13 +6,14 @@ write it (Debian: ``clang``, ``lld``), not to read the book.
 
 import base64
 import gzip
+import hashlib
 import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-from ..errors import UserError
+from ..errors import UserError, ends_in_one_line
 from ..project import find_root
 from . import HERE
 
@@ -54,6 +55,18 @@ def compiled() -> bytes:
         return made.read_bytes()
 
 
+def sources() -> str:
+    """Digest of what is compiled, without comments, and of how."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.[ch]")))
+    words = [*re.sub(r"/\*.*?\*/|//[^\n]*", "", code, flags=re.DOTALL).split(), *FLAGS, *LINKED]
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+
+
+def is_current() -> bool:
+    """Whether the stored module was compiled from today's sources; also where there is none."""
+    return not script().is_file() or f'sources: "{sources()}"' in script().read_text(encoding="utf-8")
+
+
 def script() -> Path:
     """Where the compiled module stands."""
     return find_root() / "book" / "assets" / "models" / "kernels" / "attention.js"
@@ -61,7 +74,7 @@ def script() -> Path:
 
 def stored() -> tuple[str, bytes]:
     """Compiler of the stored module, and its bytes."""
-    made, text = re.search(r'made: "(.*?)", bytes: "(.*?)"', script().read_text(encoding="utf-8")).groups()
+    made, text = re.search(r'made: "(.*?)",.* bytes: "(.*?)"', script().read_text(encoding="utf-8")).groups()
     return made, gzip.decompress(base64.b64decode(text))
 
 
@@ -76,11 +89,12 @@ def write() -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(
         "/* src/iclbook/native/*.c in WebAssembly, gzipped, in base64: written by python -m iclbook.native.webassembly. */\n"
-        f'iclbook.kernels = {{ made: "{compiler()}", bytes: "{text}" }};\n',
+        f'iclbook.kernels = {{ made: "{compiler()}", sources: "{sources()}", bytes: "{text}" }};\n',
         encoding="utf-8",
     )
     return path
 
 
 if __name__ == "__main__":
-    print(write())
+    with ends_in_one_line():
+        print(write())

@@ -12,7 +12,9 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...models.kernels import KERNELS
 from ...statistics import interval
+from ...store import Results
 from ..nagy2026.ladder_figures import in_words
+from .chance import AHEAD, CHANCE_SIZES, NOISY
 from .descent import OTHERWISE, Array, placements
 from .descent_ladder import Ladder
 from .heads_as_steps import Pairs
@@ -64,6 +66,57 @@ def _stall(ax: Axes) -> None:
     x, y = np.array([0.45, 0.84, 0.86, 0.88, 0.95]), np.array([0.2, 0.2, 0.18, 0.08, 0.06])
     ax.plot(x, y, color=style.INK, lw=1.4, transform=ax.transAxes, label="_")
     ax.text(0.96, 0.22, "loss: flat, flat,\nthen it falls", transform=ax.transAxes, fontsize=8, ha="right")
+
+
+def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
+    """Left: wait of two heads against the size of the start on N prompts (geometric means over draws), the logarithm of chance through the smallest size, and the power
+    of symmetric prompts, dotted. Right: wait under SGD against that of gradient flow, both in diffusion times."""
+    fig, (left, right) = style.figure(2, aspect=0.95)
+    for n, colour in zip(counts, style.PALETTE, strict=False):
+        of = waited.group(str(n))
+        times, slope = np.exp(np.log(of["times"]).mean(0)), 1 / np.exp(np.log(of["rate"]).mean())
+        left.plot(CHANCE_SIZES, times, "o", ms=4, color=colour)
+        fine = np.geomspace(CHANCE_SIZES[-1], CHANCE_SIZES[-1] * 16, 40)
+        law = times[-1] - slope * np.log(fine / fine[0])
+        left.plot(fine[law > 1], law[law > 1], color=colour, lw=1)
+        left.annotate(
+            f"N = {n:,}",
+            (CHANCE_SIZES[-1], times[-1]),
+            (-4, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            color=colour,
+            fontsize=9,
+        )
+    power = np.exp(np.log(np.concatenate([waited[f"{n}/symmetric"] for n in counts])).mean(0))
+    left.plot(CHANCE_SIZES, power, ":", color=style.INK)
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="size of the start",
+        ylabel="wait",
+        title="prompts drawn once",
+        xlim=(4e-4, 0.13),
+    )
+    left.invert_xaxis()
+    for marker, (group, (batch, rate)) in zip("os^Dv", NOISY.items(), strict=True):
+        if f"{group}/times" not in noisy.arrays:
+            continue
+        times = np.exp(np.log(noisy[f"{group}/times"]).mean(0))
+        right.plot(
+            AHEAD, times, marker, ms=5, mfc="none", color=style.PALETTE[0], label=rf"$B = {batch}$, $\eta = {rate:g}$"
+        )
+    right.plot(AHEAD, AHEAD, ":", color=style.INK)
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="wait of gradient flow, diffusion times",
+        ylabel="wait, diffusion times",
+        title="fresh prompts, SGD",
+    )
+    right.legend(fontsize=8)
+    return fig
 
 
 def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:

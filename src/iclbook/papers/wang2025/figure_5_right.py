@@ -1,4 +1,5 @@
-"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired and errors are over episodes."""
+"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired; errors are over networks and over
+episodes, added in squares."""
 
 import itertools
 import math
@@ -13,20 +14,18 @@ from torch import Tensor
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, interval
+from ...statistics import Estimate, interval, ratio_error
 from ...store import Results
 from ...training.study import Study
 from .contexts import BLOCK, TEST, numbers
+from .figures_3_to_5 import difference, run_error
 from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts
 from .networks import weights
 
-#: Probes: name, colour and dashes.
-PROBES = {
-    "tuned": ("probe, penalty chosen", style.INK, "-"),
-    "coded": ("probe, 500 Adam steps", style.PALETTE[6], (0, (4, 2))),
-}
-#: Attentions: kind of results (:func:`of`) and beginning of their groups' names; place beside the number of blocks, and filling of the markers.
-ATTENTIONS = {"softmax": ("unseen", "blocks", -0.12, None), "linear": ("linear", "linear", 0.12, style.GROUND)}
+#: Probes: of a penalty that was chosen, and of 500 steps of Adam.
+PROBES = ("tuned", "coded")
+#: Attentions: kind of results (:func:`of`) and beginning of their groups' names.
+ATTENTIONS = {"softmax": ("unseen", "blocks"), "linear": ("linear", "linear")}
 NAMES = {1: "1 block", 2: "2 blocks", 3: "3 blocks"}
 #: Dashes of training classes.
 DASHED = (0, (3, 2))
@@ -38,26 +37,31 @@ def of(results: Mapping[str, Any], kind: str) -> list[Any]:
     return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
+def by_network(results: list[Results], what: str) -> np.ndarray:
+    """``blocks2/hits``, ``probe/tuned_nll`` ...: mean over runs, ``(networks, E)``; episode e is the same everywhere."""
+    return np.stack([np.atleast_2d(r[what].astype(float)).mean(0) for r in results])
+
+
 def per_episode(results: list[Results], what: str) -> np.ndarray:
-    """``blocks2/hits``, ``probe/tuned_nll`` ...: mean over networks and runs, ``(E,)``; episode e is the same everywhere."""
-    return np.mean([np.atleast_2d(r[what].astype(float)).mean(0) for r in results], axis=0)
+    """:func:`by_network`, mean over networks ``(E,)``."""
+    return by_network(results, what).mean(0)
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
     """Figure 5, right: the scores of every model and both probes, what each number of blocks gains on the probes, the accuracy of three blocks with random
     parameters, and what one linear block gains in the authors' picture."""
     names = {(probe, ""): ("unseen", f"probe/{probe}_") for probe in PROBES}
-    for attention, (kind, group, *_) in ATTENTIONS.items():
+    for attention, (kind, group) in ATTENTIONS.items():
         names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
     hits, nll = (
-        {at: per_episode(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
+        {at: by_network(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
         for what in ("hits", "nll")
     )
     found: dict = {}
     for name, k in names:
         found[f"images/{name}/accuracy{k}"] = float(hits[name, k].mean())
         found[f"images/{name}/nll{k}"] = float(nll[name, k].mean())
-    found["images/softmax/accuracy3"] = Estimate.mean(hits["softmax", 3])
+    found["images/softmax/accuracy3"] = difference(hits["softmax", 3])
     untrained = [r["blocks3/accuracy_test"][0].astype(float).mean() for r in of(results, "unseen")]
     found["images/softmax/untrained3"] = float(np.mean(untrained))
     says = printed("wang2025")
@@ -67,10 +71,12 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     for probe, attention in itertools.product(PROBES, ATTENTIONS):
         key = f"images/{attention}/{probe}"
         for k in BLOCKS:
-            found[f"{key}/accuracy{k}"] = Estimate.mean(hits[attention, k] - hits[probe, ""])
+            found[f"{key}/accuracy{k}"] = difference(hits[attention, k], hits[probe, ""])
             if k > 1:
-                found[f"{key}/nll{k}_ratio"] = Estimate.ratio(nll[attention, k], nll[probe, ""])
-        found[f"{key}/nll1"] = Estimate.mean(nll[attention, 1] - nll[probe, ""])
+                above, below = nll[attention, k], nll[probe, ""]
+                errors = run_error(above.mean(1) / below.mean(1)), ratio_error(above.mean(0), below.mean(0))
+                found[f"{key}/nll{k}_ratio"] = Estimate(float(above.mean() / below.mean()), float(np.hypot(*errors)))
+        found[f"{key}/nll1"] = difference(nll[attention, 1], nll[probe, ""])
     return found
 
 
@@ -99,7 +105,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     )
     return {
         "images/setting": bool(as_stated),
-        "images/shuffled": Estimate.mean(per_episode(on, "blocks3/shuffled")),
+        "images/shuffled": difference(by_network(on, "blocks3/shuffled")),
         "images/episodes": len(on[0]["probe/tuned_hits"]),
         "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],
@@ -170,47 +176,6 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     return fig
 
 
-def plot_comparison(results: Mapping[str, Results]) -> Figure:
-    """Episodes of unseen classes: accuracy, NLL, and the paired difference in accuracy to the probe, against the number of blocks. Filled: softmax attention;
-    open: linear. Error bars and bands: 95% intervals over episodes. Small markers: single runs. Grey on the right: within one point."""
-    fig, axes = style.figure(3, height=3.3, width_ratios=[1, 1, 1.1])
-    unseen = of(results, "unseen")
-    scored = ((axes[0], "hits", "accuracy"), (axes[1], "nll", "negative log-likelihood"))
-    for ax, what, label in scored:
-        for probe, (name, colour, dashes) in PROBES.items():
-            mean, low, high = interval(per_episode(unseen, f"probe/{probe}_{what}"))
-            ax.axhspan(low, high, color=colour, alpha=0.1, lw=0)
-            ax.axhline(mean, color=colour, lw=1.3, ls=dashes, label=name)
-        ax.set_title(label, fontsize=9.5)
-    axes[2].axhspan(-0.01, 0.01, color=style.GRID, alpha=0.8, lw=0)
-    axes[2].axhline(0, color=style.INK, lw=0.9)
-    axes[2].annotate("within one point", (0.55, 0.002), fontsize=8)
-    axes[2].set_title("accuracy less linear probing", fontsize=9.5)
-    for attention, (kind, group, shift, fill) in ATTENTIONS.items():
-        found = of(results, kind)
-        for k in BLOCKS:
-            colour, marker = style.COLOURS[k], style.MARKERS[k]
-            look = {"color": colour, "mfc": fill or colour}
-            how = look | {"fmt": marker, "ms": 6, "capsize": 3, "zorder": 4}
-            for ax, what, _ in scored:
-                each = np.concatenate([r[f"{group}{k}/{what}"].astype(float).mean(1) for r in found])
-                ax.plot(np.full(len(each), k + shift * 2), each, marker, ms=3, mew=0.5, alpha=0.6, **look)
-                _bar(ax, k + shift, per_episode(found, f"{group}{k}/{what}"), **how)
-            _bar(
-                axes[2],
-                k + shift,
-                per_episode(found, f"{group}{k}/hits") - per_episode(unseen, "probe/tuned_hits"),
-                **how,
-            )
-        axes[2].plot([], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention")
-    for ax in axes:
-        ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
-        ax.grid(axis="x", visible=False)
-    handles, labels = (p + a for p, a in zip(*(axes[i].get_legend_handles_labels() for i in (0, 2)), strict=True))
-    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8)
-    return fig
-
-
 def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
     """Mean over episodes with its interval."""
     mean, low, high = interval(samples)
@@ -218,7 +183,8 @@ def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
 
 
 def plot_training(results: Mapping[str, Results]) -> Figure:
-    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs."""
+    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs; and those of linear probing
+    on the unseen classes."""
     fig, axes = style.figure(2, height=3.1)
     on = of(results, "unseen")
     for ax, what, label in ((axes[0], "accuracy", "accuracy"), (axes[1], "nll", "negative log-likelihood")):
@@ -231,14 +197,16 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
             ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
+        probe = per_episode(on, f"probe/tuned_{'nll' if what == 'nll' else 'hits'}").mean()
+        ax.axhline(probe, color=style.INK, lw=1.3, label="linear probing")
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
+        ax.set_xlim(-2, steps[-1] * 1.3)
         ticks = [0, *(s for s in (24, 100, 300, 1000, 8000) if s <= steps[-1])]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
-    style.log_ticks(axes[1], "y", (0.1, 0.2, 0.3, 0.5, 1, 2))
-    axes[0].plot([], [], color=style.INK, label="unseen classes")
-    axes[0].plot([], [], color=style.INK, ls=DASHED, label="training classes")
+    style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
+    axes[0].plot([], [], color=style.COLOURS[3], ls=DASHED, label="the same, training classes")
     axes[0].legend(fontsize=7.5)
     return fig
 
