@@ -14,8 +14,9 @@ PAPER, GREY = style.COLOURS["paper"], style.COLOURS["dummy"]
 
 
 def series(rows: list[Row], name: str, panel: str = "1", kind: str = "") -> np.ndarray:
-    """Points ``(n, 2)`` of a series of a panel."""
+    """Points ``(n, 2)`` of a series of a panel, which must be there."""
     of = [row for row in rows if row["series"] == name and row["panel"] == panel and row["kind"].startswith(kind)]
+    assert of, f"panel {panel} has no series {name!r}, but {sorted({row['series'] for row in rows})}"
     return np.array([(float(row["x"]), float(row["y"])) for row in of if row["x"] and row["y"]])
 
 
@@ -120,8 +121,8 @@ def schedule(numbers):
     """Loss against step: the EM-like schedule falls slowly, one larger rate for all fast and lower."""
     rows = numbers("attention_gradients", "training loss against step of every way to train")
     fig, ax = card("step", "loss")
-    ax.plot(*series(rows, "10x on $W_V$ (EM-like)").T, color=style.COLOURS["schedule"], lw=2)
-    ax.plot(*series(rows, "1 for everything").T, color=ORANGE, lw=2)
+    ax.plot(*series(rows, "schedule: 10x $W_V$").T, color=style.COLOURS["schedule"], lw=2)
+    ax.plot(*series(rows, "rate 1").T, color=ORANGE, lw=2)
     say(ax, 0.98, 0.86, "EM-like schedule", style.COLOURS["schedule"], "right", "bottom")
     say(ax, 0.03, 0.04, "one larger rate for all", ORANGE, "left", "bottom")
     return fig
@@ -131,7 +132,7 @@ def stairs(numbers):
     """The loss falls in two steps: from no token known to one, and to both."""
     rows = numbers("associative_recall", "Loss of the simplified model of order 3")
     fig, ax = card("step", "loss")
-    loss = max((series(rows, f"series {k}") for k in range(1, 5)), key=len)
+    loss = np.array([(float(row["x"]), float(row["y"])) for row in rows if row["kind"].startswith("line, every")])
     ax.plot(*loss.T, color=BLUE, lw=2)
     levels = sorted({row["y"] for row in rows if row["kind"] == "line"}, key=float, reverse=True)
     for known, level in enumerate(levels):
