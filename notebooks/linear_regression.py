@@ -500,8 +500,10 @@ record.verdicts("approx-loss", "q-approx-loss")
 # error is {glue:text}`approx/largest` at most. Near the optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
 # losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
 # $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### One head: $\omega = 1 / \sqrt d$?
+# For the approximate loss the paper's $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega times root d minimising the approximate and the true loss against L, with trained heads."}}
 style.show(theorem_1.plot_single_head(one, d, L, s2), of=[iso])
@@ -515,7 +517,7 @@ record.all(theorem_1.single_head_records(one, d, L, s2))
 record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
-# For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it. At the training length it is
+# At the training length the best value is
 # {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 #
 # ### The solution manifold
