@@ -519,7 +519,8 @@ record.verdicts("single-head", "q-single-head")
 # %% [markdown]
 # At the training length the best value is
 # {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
-#
+
+# %% [markdown]
 # ### The solution manifold
 # For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
 # \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.
