@@ -301,14 +301,17 @@ record.all(trained_circuits.one_sided_form(seeds, adam))
 # %% tags=["remove-input"]
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ### Which starts end with one sign
+# For two heads the first steps decide. Heads of one sign are a stable solution of their own, in which both heads turn the covariates, in opposite senses.
+#
 # | Share of runs | two, three, four heads |
 # |---|---|
 # | one sign at the end, Adam | {glue:text}`census/adam_one_sided` |
 # | one sign at the end, gradient descent ({glue:text}`census/gd_runs` runs each) | {glue:text}`census/gd_one_sided` |
 # | a dummy head, Adam (three and four heads) | {glue:text}`census/adam_dummy` |
 #
-# For two heads the first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
+# The first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
 #
 # | Two heads | started so | otherwise |
 # |---|---|---|
@@ -322,7 +325,8 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 # Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
 # heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
 # three or four, hardly affects the loss. The loss sees the sums over the heads of one side, $\sum \mu^{(h)} KQ^{(h)}$, and these sums have the paper's form in every run with heads of both signs.
-#
+
+# %% [markdown]
 # ## Key finding 2: which values?
 # ### The same course every time (Figure 2.8, Key finding 4)
 
@@ -520,7 +524,7 @@ record.verdicts("single-head", "q-single-head")
 # At the training length the best value is
 # {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The solution manifold
 # For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
 # \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.
