@@ -482,7 +482,7 @@ record.verdict("crossing/q-kernel")
 # A common account of the five papers must explain the following. The degree of the loss decides when learning begins: on symmetric prompts a count of factors is enough. Values move first where they
 # help alone; elsewhere all matrices move together. In the first quarter of the loss, from small starts, attention does not settle first [on these models](#two-time-scales). On regression, one
 # trained layer takes a step with a kernel, and the number of heads chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether deeper models take several
-# such steps cannot be read from slopes. The scoreboard draws [which claims rest on which](../book/scoreboard.md#claims-that-stand-on-claims).
+# such steps cannot be read from slopes.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Open questions

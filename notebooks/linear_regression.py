@@ -309,14 +309,17 @@ record.all(trained_circuits.one_sided_form(seeds, adam))
 # %% tags=["remove-input"]
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
+# ### Which starts end with one sign
+# For two heads the first steps decide. Heads of one sign are a stable solution of their own, in which both heads turn the covariates, in opposite senses.
+#
 # | Share of runs | two, three, four heads |
 # |---|---|
 # | one sign at the end, Adam | {glue:text}`census/adam_one_sided` |
 # | one sign at the end, gradient descent ({glue:text}`census/gd_runs` runs each) | {glue:text}`census/gd_one_sided` |
 # | a dummy head, Adam (three and four heads) | {glue:text}`census/adam_dummy` |
 #
-# For two heads the first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
+# The first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
 #
 # | Two heads | started so | otherwise |
 # |---|---|---|
@@ -330,7 +333,8 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 # Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
 # heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
 # three or four, hardly affects the loss. The loss sees the sums over the heads of one side, $\sum \mu^{(h)} KQ^{(h)}$, and these sums have the paper's form in every run with heads of both signs.
-#
+
+# %% [markdown]
 # ## Key finding 2: which values?
 # ### The same course every time (Figure 2.8, Key finding 4)
 
@@ -506,8 +510,10 @@ record.verdicts("approx-loss", "q-approx-loss")
 # error is {glue:text}`approx/largest` at most. Near the optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
 # losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
 # $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### One head: $\omega = 1 / \sqrt d$?
+# For the approximate loss the paper's $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega times root d minimising the approximate and the true loss against L, with trained heads."}}
 style.show(theorem_1.plot_single_head(one, d, L, s2), of=[iso])
@@ -521,9 +527,10 @@ record.all(theorem_1.single_head_records(one, d, L, s2))
 record.verdicts("single-head", "q-single-head")
 
 # %% [markdown]
-# For the approximate loss $\omega\sqrt d = 1$ is exact. For the true loss the best value falls with $L$, from above 1 to below it. At the training length it is
+# At the training length the best value is
 # {glue:text}`single/true_omega`, and the trained heads are there ({glue:text}`single/text/omega`).
-#
+
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The solution manifold
 # For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
 # \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from claims_kit import make_root, write_notebook
 
-from iclbook.book import scoreboard_page
 from iclbook.book.premises import Premises, filled, premise_sentence
 from iclbook.claims import all_ledgers
 from iclbook.claims.render import verdict_html
@@ -103,12 +102,3 @@ def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_prem
     assert not any("<!--" in text for text in shown.values())
     assert "Depends on" not in shown["other/good"]
     assert "Needed by" not in shown["other/good"]
-
-
-def test_the_scoreboard_lists_premises(tmp_path):
-    root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/next, demo/good]"}, {"next": "[demo/last]"})
-    page = scoreboard_page.markdown("paper", root)
-    assert "4 such dependences join 5 claims" in page
-    assert "of 3 claims something that they depend on" in page
-    assert page.count("<li>") == 3
-    assert 'href="../notebooks/other.html#claim-other-next"' in page

@@ -1,5 +1,4 @@
-"""Committed results: small arrays with their provenance, refused when damaged or made from other source; and descriptions of studies as plain values:
-equal descriptions mean equal numbers.
+"""Committed results: small arrays with their provenance, refused when damaged or made from other source; studies described as plain values.
 
 ``results/<paper>/<profile>/<study>/<group>.<start of its checksum>.npz`` hold the arrays, ``results/<paper>/<profile>/<study>.json`` says where they
 come from and carries the checksum of every file. Names follow content, so new arrays never overwrite old ones: replacing the json is the one moment

@@ -18,7 +18,7 @@ from ..claims.scoreboard import Board, boards
 from ..claims.verdicts import ANSWER_WORDS, WORDS
 from ..errors import UserError
 from ..inputs import chapters
-from .premises import Premises, paper_of
+from .premises import paper_of
 
 #: The chapters, from the scoreboard.
 CHAPTERS = "../notebooks/"
@@ -43,7 +43,7 @@ def markdown(profile: str, root: Path) -> str:
         lines += [f"## {render.plain_markdown(board.ledger.title)}", ""]
         lines += [f"{{doc}}`The chapter </notebooks/{board.ledger.chapter_name}>` tells the story. {summary}", ""]
         lines += ["````{container} iclbook-scroll iclbook-list", *_table(board), "````", ""]
-    return "\n".join([*lines, *_premises(Premises(found, root))])
+    return "\n".join(lines)
 
 
 def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
@@ -101,24 +101,6 @@ def _table(board: Board) -> list[str]:
         link = f'<a href="{board.place(claim, CHAPTERS)}">{where}</a>'
         lines.append(f"| {key}{render.sight(verdict)} | {says} | {link} |")
     return lines
-
-
-def _premises(premises: Premises) -> list[str]:
-    """The claims that stand on claims, folded; nothing where no claim names a premise."""
-    if not premises.requires:
-        return []
-    items = ""
-    for claim, named in premises.requires.items():
-        links = ", ".join(premises.link(premise, paper_of(claim), CHAPTERS) for premise in named)
-        items += f"<li>{premises.link(claim, '', CHAPTERS)} depends on {links}</li>"
-    doubted = sum(bool(premises.open_premises(claim)) for claim in premises.requires)
-    sentences = (
-        f"A theorem needs its lemma; a mechanism presupposes the pattern that it explains. {sum(map(len, premises.requires.values()))} such dependences join "
-        f"{len({*premises.requires, *premises.required_by})} claims. A verdict is that of the claim by itself: of {doubted} claims something that they depend on "
-        "does not hold or is undecided, and their badges say so."
-    )
-    folded = f"<summary>Premises of the claims</summary><p>{sentences}</p><ul>{items}</ul>"
-    return ["## Claims that stand on claims", "", f'<details class="iclbook-premises-list">{folded}</details>', ""]
 
 
 # -- quotations -------------------------------------------------------------------------------------------------------

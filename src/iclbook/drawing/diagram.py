@@ -23,10 +23,8 @@ def show_attention(softmax: bool = True, **steps: tuple[str, str]) -> None:
     weights = np.exp(SCORES) / np.exp(SCORES).sum() if softmax else SCORES / len(SCORES)
     numbers = (np.full(4, 0.75), SCORES, weights, VALUES, np.array([weights @ VALUES]))
     boxes = "".join(_box(step, drawn, *steps[step]) for step, drawn in zip(STEPS, numbers, strict=True))
-    text = f"[diagram: {' > '.join(STEPS)}]"
-    if get_ipython() is None:
-        return print(text)
-    display({"text/html": f'<div class="iclbook-diagram" style="{LOOK}">{boxes}</div>', "text/plain": text}, raw=True)
+    page, text = f'<div class="iclbook-diagram" style="{LOOK}">{boxes}</div>', f"[diagram: {' > '.join(STEPS)}]"
+    display({"text/html": page, "text/plain": text}, raw=True) if get_ipython() else print(text)
 
 
 def _box(step: str, numbers: np.ndarray, formula: str, sentence: str) -> str:

@@ -37,23 +37,19 @@ def train(
     record: Sequence[int] | None = None,
     **sizes: Any,
 ) -> Trained:
-    """Train one model by Adam on fresh prompts of a task; from one seed the run is that of any other :class:`.Trainer`.
+    """Train one model by Adam on fresh prompts of a task; from one seed the run is that of any other :class:`.Trainer`. A wrong size is a UserError.
 
     Args:
         sizes: arguments of the model; those that the task has as well, such as ``d``, follow from it.
         record: steps at which the loss is kept; many by default.
-
-    Raises:
-        UserError: a size that is less than one, that the model does not have, or that is not the task's.
     """
     named, name = inspect.signature(model).parameters, model.__name__
-    for key, size in {**sizes, "steps": steps, "batch_size": batch_size}.items():
+    for key, size in {"steps": steps, "batch_size": batch_size, **sizes}.items():
         if type(size) is int and size < 1:
             raise UserError(f"{key} is {size}", "Give at least 1.")
-    for key, size in sizes.items():
-        if key not in named:
+        if key in sizes and key not in named:
             raise UserError(f"{name} has no {key!r}", nearest(key, named) or f"It has: {', '.join(named)}.")
-        if size != (own := getattr(task, key, size)):
+        if key in sizes and size != (own := getattr(task, key, size)):
             raise UserError(
                 f"{name} has {key} = {size}, and the task has {own}", f"Leave out {key}, or change the task."
             )
