@@ -3,13 +3,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # The Python of the environment that is there; `make book PYTHON=python3.12` makes it anew with another one.
 PYTHON ?= $(shell command -v $(BIN)/python || command -v python3.11 || command -v python3)
-# Where pip also looks for torch: the address of PyTorch's own index of CPU builds makes set-up small on x86-64 Linux, where the plain package index
-# gives a CUDA build.
+# Where pip also looks for torch: the address of PyTorch's own index of CPU builds makes set-up small on Linux, where the plain package index gives a CUDA build.
 TORCH_INDEX ?=
 # Settings of the user that would lead packages elsewhere do not count.
 PIP    := env -u PIP_TARGET -u PIP_PREFIX PIP_USER=0 $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The environment is rebuilt when a pin or the Python changes: the stamp carries a checksum of the files and of the version that define it.
-PINS   := $(shell { cat requirements.txt constraints.txt pyproject.toml; $(or $(PYTHON),:) --version; } | cksum | tr ' ' '-')
+PINS   := $(shell { cat lock.txt pyproject.toml; $(or $(PYTHON),:) --version; } | cksum | tr ' ' '-')
 STAMP  := $(VENV)/.set-up-$(PINS)
 ifeq ($(shell id -u),0)
 SUDO   :=
@@ -19,13 +18,16 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test test-full size mutants check bench gpu lab lint clean setup pins browser proofs
+.PHONY: help book pdf test test-full size mutants check bench gpu lab lint clean setup pins browser proofs release newest
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 book: $(STAMP)  ## run every chapter at the paper profile and build the pages
 	@$(BIN)/iclbook build --profile paper
+
+pdf: book  ## the built pages as one PDF, _build/book.pdf (needs chromium)
+	@$(BIN)/iclbook pdf
 
 # One worker a core, up to four, each computing with one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadgroup --no-loadscope-reorder --durations 15
@@ -75,9 +77,22 @@ lint: $(STAMP)  ## style only
 setup: $(STAMP)  ## the environment only
 	@echo "the environment is ready: . $(BIN)/activate"
 
-pins: $(STAMP)
-	@{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable | grep '==' | grep -v '+' \
-	  | grep -v -i -x -F -f requirements.txt; } > constraints.new && mv constraints.new constraints.txt
+# The hashes of torch's CPU builds stand in requirements.txt: uv asks the plain package index alone.
+pins: $(STAMP)  ## write lock.txt, every package with its hashes, from requirements.txt (versions stay where they fit; UPGRADE=1 takes new ones)
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url $(if $(UPGRADE),--upgrade) \
+	  --custom-compile-command "make pins" --output-file lock.txt requirements.txt
+	@awk 'FNR == NR { if (sub(/^# +--hash=/, "--hash=")) { lines = lines "    " $$1 " \\\n"; cpu[$$1] }; next } !($$1 in cpu) { print } /^torch==/ { printf "%s", lines }' \
+	  requirements.txt lock.txt > lock.new && mv lock.new lock.txt
+
+release: book  ## one archive of a clean tag, in dist/: pages, executed notebooks, results, checksums, wheel, lock, sources
+	@$(BIN)/python -m benchmarks.release
+
+# Beside the pinned packages, which have the rest: what makes pages, at its newest. Jupyter Book itself, which only writes the configuration, stays.
+NEWEST := sphinx myst-parser myst-nb sphinx-book-theme sphinx-copybutton sphinx-design sphinx-togglebutton sphinxcontrib-bibtex sphinx-external-toc
+newest: $(STAMP)  ## test the pages under the newest Sphinx, MyST and theme (CONTRIBUTING.md: when the page stack ends)
+	@rm -rf .cache/newest && $(PIP) --quiet --target .cache/newest $(NEWEST) 2>/dev/null || { echo "error: the newest packages could not be installed"; exit 2; }
+	@PYTHONPATH=$(CURDIR)/.cache/newest $(BIN)/python -m sphinx --version
+	@PYTHONPATH=$(CURDIR)/.cache/newest OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 0 -m "not full and not browser" tests/test_book_build.py
 
 clean:  ## remove the pages and the executed notebooks; results, checkpoints and the environment stay
 	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
@@ -86,16 +101,19 @@ $(STAMP):
 	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11 or later."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
 	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11 or later, or name one: make PYTHON=python3.12"; exit 2; }
-	@echo "setting up $(VENV) (once, several minutes): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
+	@echo "setting up $(VENV) (once; a minute from pip's cache): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
 	@{ test "$$($(BIN)/python --version 2>/dev/null)" = "$$($(PYTHON) --version)" && $(BIN)/python -m pip --version >/dev/null 2>&1; } || \
 	  $(PYTHON) -m venv --clear $(VENV) || \
 	  { rm -rf $(VENV); echo "error: no virtual environment could be made. Install the venv module (Debian: apt-get install python3-venv)."; exit 2; }
-	@$(PIP) --quiet --dry-run --no-deps --ignore-installed --report $(VENV)/torch.json $$(grep '^torch==' requirements.txt) && \
-	  { grep -qE 'url.*(%2B|\+)cpu|macosx|win_|aarch64' $(VENV)/torch.json || \
-	    echo "this package index gives torch as a CUDA build. For the CPU build: make TORCH_INDEX=ADDRESS, with the address for CPU that pytorch.org/get-started shows"; } || true
-	@$(PIP) --progress-bar off -r requirements.txt -c constraints.txt || \
+	@torch=$$(sed -n 's/^\(torch==[^ ]*\).*/\1/p' lock.txt); \
+	if $(PIP) --quiet --dry-run --no-deps --ignore-installed $$torch+cpu >/dev/null 2>&1; then \
+	  awk '/^[^ ]/ { keep = !/^(cuda|nvidia|triton)/ } keep' lock.txt | sed 's/^torch==[^ ]*/&+cpu/' > $(VENV)/lock.txt; \
+	else cp lock.txt $(VENV)/lock.txt; test "$$(uname)" != Linux || \
+	  echo "this package index gives torch as a CUDA build. For the CPU build: make TORCH_INDEX=ADDRESS, with the address for CPU that pytorch.org/get-started shows"; fi
+	@$(PIP) --progress-bar off --no-compile --no-deps --only-binary :all: --require-hashes -r $(VENV)/lock.txt || \
 	  { echo "error: the packages could not be installed. What pip says above names the reason; when it is gone, repeat the command."; exit 2; }
-	@$(PIP) --quiet --no-deps -e .
+	@$(PIP) --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check >/dev/null || { $(BIN)/python -m pip check; echo "error: lock.txt does not hold all that its packages need. Write it anew: make pins"; exit 2; }
 	@$(BIN)/python -m compileall -q src
 	@rm -f $(VENV)/.set-up-*; touch $@
 

@@ -20,7 +20,6 @@ def test_addresses_appear_once_they_are_set(minibook_that_ran: Path) -> None:
     config = minibook_that_ran / "_config.yml"
     text = config.read_text()
     for old, new in (
-        ('baseurl: "" ', "baseurl: https://someone.github.io/book/ "),
         ('url: ""\n  branch', "url: https://github.com/someone/book\n  branch"),
         ('colab_url: "" ', "colab_url: https://colab.research.google.com "),
     ):
@@ -37,6 +36,9 @@ def test_addresses_appear_once_they_are_set(minibook_that_ran: Path) -> None:
     assert any(
         link.startswith("https://colab.research.google.com/github/someone/book/blob/main/notebooks/tiny")
         for link in links
+    )
+    assert "https://github.com/someone/book/blob/main/notebooks/tiny.py" in links or any(
+        "plain=1" in link for link in links
     )
     assert any(link.startswith("https://github.com/someone/book/issues/new?") for link in links)
     (preview,) = re.findall(r'property="og:image" content="https://someone.github.io/book/([^"]*)"', page)

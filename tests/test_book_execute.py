@@ -101,7 +101,7 @@ def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
         ("notebooks/tiny.py", "notebook"),
         ("src/iclbook/papers/tiny/claims.yaml", "ledger"),
         ("results/tiny/paper/run/a.0123abcd.npz", "results"),
-        ("requirements.txt", "pins"),
+        ("lock.txt", "pins"),
     ],
 )
 def test_stale(minibook: Path, changed: str, what: str) -> None:

@@ -1,13 +1,20 @@
 import json
 import os
+import re
+import subprocess
 import sys
+import tomllib
 import types
+from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 from claims_kit import make_root, stamp, write_notebook
 
 from iclbook import cli
 from iclbook.machines import TRAINING
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -127,9 +134,11 @@ def ran_today(root, profile="paper", **values):
 def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):
     ran_today(root, omega=0.2, gap=0.0)
     assert cli.main(["claims"]) == 0
-    assert "3 claims: 1 reproduced, 1 partly, 1 not yet tested" in capsys.readouterr().out
+    assert "3 claims: holds 1, partly 1, untested 1" in capsys.readouterr().out
     assert cli.main(["claims", "demo"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[1] == "holds      exact  the optimum is known"
     assert cli.main(["claims", "demo/both"]) == 0
     one = capsys.readouterr().out
     assert "fails size: 0.2, rule: within 0.02 of 0.13" in one
@@ -149,7 +158,7 @@ def test_a_text_steers_no_terminal(root, capsys):
 
 def test_claims_refuses_what_is_stale(root, capsys):
     ran_today(root, omega=0.2, gap=0.0)
-    (root / "requirements.txt").write_text("numpy\n")
+    (root / "lock.txt").write_text("numpy\n")
     for arguments in (["claims"], ["claims", "demo"], ["claims", "demo/both"], ["claims", "--json"]):
         assert cli.main(arguments) == 2
         output = capsys.readouterr()
@@ -189,3 +198,52 @@ def test_an_unforeseen_error_is_one_line_and_its_traceback_can_be_seen(root, cap
     error = capsys.readouterr().err
     assert "Traceback (most recent call last)" in error
     assert "in broken" in error
+
+
+#: Says in one line what is missing where only what the library itself needs is installed.
+WITHOUT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from iclbook.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+BOOK = "papermill,nbclient,IPython,ipykernel,ipywidgets,bs4,jupyter_book,myst_nb,sphinx,docutils,z3,pybtex,jupyterlab"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "works"),
+    [
+        (("claims",), True),
+        (("probe", "--plan", "--out", "probes"), True),
+        (("train", "he2025", "--only", "seeds_d10"), True),
+        (("run", "linear_regression", "--profile", "smoke"), False),
+        (("check", "linear_regression"), False),
+        (("build",), False),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
+)
+def test_a_command_works_without_the_extra_book_or_names_it(arguments, works, monkeypatch):
+    monkeypatch.setenv("ICLBOOK_ROOT", str(ROOT))
+    call = [sys.executable, "-c", WITHOUT, BOOK, *arguments]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    if works:
+        assert "not installed" not in done.stderr
+        assert "not foreseen" not in done.stderr
+    else:
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.startswith(f"error: `iclbook {arguments[0]}` needs ")
+        assert ".[book]" in done.stderr
+
+
+def test_no_package_that_is_left_out_above_is_one_that_the_library_itself_needs():
+    body = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = {re.match(r"[\w-]+", each)[0] for each in body["dependencies"]}
+    distributions = packages_distributions()
+    left_out = {name for module in BOOK.split(",") for name in distributions.get(module, ())}
+    assert left_out
+    assert not left_out & named

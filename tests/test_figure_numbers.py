@@ -207,8 +207,15 @@ def test_planted_faults_are_found_and_a_sound_figure_has_none():
     assert len(found) == 5, "and the two titles of one panel"
 
 
-def test_a_commit_is_never_read_as_an_option_of_git(tmp_path):
-    there = tmp_path / "there"
-    there.write_text("as it was")
-    assert figure_output._date.__wrapped__(f"--output={there}") == ""
-    assert there.read_text() == "as it was"
+@pytest.mark.parametrize("commit", ["unknown", "0badc0de", "--output=x"])
+def test_an_origin_is_what_the_results_record_and_asks_no_history(commit, monkeypatch):
+    """A commit that no clone holds, or a clone of depth 1, changes no page."""
+    monkeypatch.setenv("PATH", "")  # no git
+    made = stored("one")
+    made.provenance["commit"] = commit
+    made.provenance.pop("date", None)
+    (study,) = figure_output.origin([made])["studies"]
+    assert (study["date"], study["clock"]) == ("day not recorded", "wall clock")
+    made.provenance.update(date="2026-11-28", clock="processor")
+    (study,) = figure_output.origin([made])["studies"]
+    assert (study["date"], study["clock"]) == ("2026-11-28", "processor")

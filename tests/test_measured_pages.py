@@ -6,12 +6,13 @@ hold it.
 
 import itertools
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
-from browser import harness
+from browser import harness, paper
 
 from iclbook.inputs import chapters
 
@@ -26,7 +27,7 @@ of_every_page = pytest.mark.parametrize("seen", VISITS, indirect=True)
 of_chapters = pytest.mark.parametrize("seen", VISITS[: len(CHAPTERS)], indirect=True)
 #: Bytes that a page may load before a reader scrolls, and bytes of scripts and style sheets before anything stands there.
 HEAVIEST, BLOCKING = 3_000_000, 800_000
-#: Bytes of all frames of a page's sliders, in base64.
+#: Bytes of all frames of a page's sliders, for the theme and width of one reader.
 FRAMES = 4_000_000
 #: Calls of a page's own functions that one move of a slider, which shows a stored picture, and one answer of a model may take; a million calls are some
 #: 20 ms of a laptop's core. Measured: up to 3,500 and 560,000.
@@ -90,6 +91,7 @@ class Seen:
         keyboard: see ``KEYBOARD``.
         searched: where a search for some words must lead, by the words; see ``SEARCHED``.
         objections: what axe objects to on a phone, by theme.
+        paper: what paper lacks or shows badly when the dark page is printed.
     """
 
     files: dict[str, int]
@@ -105,6 +107,7 @@ class Seen:
     keyboard: dict
     searched: list[list[str]]
     objections: dict[str, list[str]]
+    paper: dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +141,7 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
     scales = dict(browser.driver.execute_script(SCALES))
     browser._wait(STOPS)
     objections = {"as typeset": audit(browser, TYPESET)} | audits(browser, path)
-    parts = (texts, unreadable, scales, missed, wrong, answered, keyboard, searched, objections)
+    parts = (texts, unreadable, scales, missed, wrong, answered, keyboard, searched, objections, on_paper(browser))
     return Seen(files, blocking, faults, lengths, *parts)
 
 
@@ -149,6 +152,21 @@ def audits(browser: harness.Browser, path: Path) -> dict[str, list[str]]:
     light = audit(browser)
     browser.theme("dark")
     return {"light": light, "dark": audit(browser, COLOURS)}
+
+
+def on_paper(browser: harness.Browser) -> dict[str, list[str]]:
+    """The open page, dark and folded, printed: words that are lost, what is wider than the sheet, text that is grey."""
+    browser.driver.execute_script("document.querySelectorAll('article details').forEach((fold) => (fold.open = false))")
+    paper.lay_out(browser)
+    lost, wide = map(browser.driver.execute_script, (paper.LOST, paper.WIDE))
+    found = {"lost": lost, "wide": wide, "grey": audit(browser, COLOURS[:1])}
+    paper.take_back(browser)
+    return found
+
+
+@of_every_page
+def test_paper_loses_nothing_and_shows_no_grey(seen):
+    assert [(name, how, f[:5]) for name, page in seen.items() for how, f in page.paper.items() if f] == []
 
 
 @of_every_page
@@ -344,10 +362,7 @@ const picture = () => [...area.querySelectorAll(".iclbook-frame img")].filter((i
 const handle = area.querySelectorAll(".noUi-handle, .iclbook-choice")[number];
 const buttons = [...handle.querySelectorAll("button")];
 const readout = () => (buttons.find((b) => b.ariaPressed === "true") ?? handle.closest(".widget-slider").querySelector(".widget-readout")).textContent.trim();
-const hash = async () => {
-  const bytes = Uint8Array.from(atob(picture()[0].src.split(",")[1]), (letter) => letter.charCodeAt(0));
-  return [...new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))].map((b) => b.toString(16).padStart(2, "0")).join("");
-};
+const hash = () => picture()[0].src.match(/-frame-([0-9a-f]{16})/)[1]; // the file's name
 const press = (key) =>
   buttons.length
     ? buttons[key === "Home" ? 0 : buttons.findIndex((b) => b.ariaPressed === "true") + 1].click()
@@ -358,7 +373,7 @@ const shows = async (condition) => {
     await new Promise((go) => setTimeout(go));
   }
   for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
-  return [readout(), await hash()];
+  return [readout(), hash()];
 };
 (async () => {
   press("Home");
@@ -388,7 +403,8 @@ def answers(browser) -> tuple[list[str], set[str]]:
             place = stops[-1]
             where = f"{info['title']}, {slider['label']}"
             wrong += [f"{where}: {calls} calls"] if calls >= MOVE * len(stops) else []
-            if seen != (wanted := [list(pair) for pair in zip(slider["labels"], frames, strict=True)]):
+            wanted = [[label, frame[:16]] for label, frame in zip(slider["labels"], frames, strict=True)]
+            if seen != wanted:
                 wrong.append(f"{where}: {seen} in place of {wanted}")
         state = panel.state()
         if state.positions != place or not all(frame["alt"] for frame in state.frames):
@@ -443,11 +459,23 @@ def test_every_slider_and_model_answers_rightly_and_with_little_work(book, seen)
         assert (name.partition("/")[2] in CHAPTERS) <= bool(sliders)
 
 
+def test_every_caption_has_a_message(book):
+    short = []
+    for path in (book / "notebooks").glob("*.html"):
+        for caption in re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", path.read_text(encoding="utf-8"), re.DOTALL):
+            words = re.sub(r"<[^>]+>", " ", caption.partition("caption-number")[2]).split()[2:]  # after "Figure 3."
+            short += [f"{path.stem}: {' '.join(words)!r}"] if len(words) < 5 else []
+    assert not short
+
+
 # --- what a page loads ----------------------------------------------------------------------------------------------------
 
 
 def test_no_page_has_too_many_frames_of_sliders(book):
-    heavy = {path.name: path.stat().st_size for path in (book / "_figures").glob("*-sliders.js")}
+    heavy = Counter()
+    for path in (book / "_figures").glob("*-frame-*.png"):
+        chapter, _, name = path.stem.partition("-frame-")
+        heavy[chapter, name[16:]] += path.stat().st_size
     assert heavy
     assert max(heavy.values()) < FRAMES
 

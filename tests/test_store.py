@@ -5,12 +5,14 @@ import hashlib
 import io
 import json
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iclbook import files, store
+from iclbook import files, project, store
 from iclbook.errors import UserError
 
 ARRAYS = {
@@ -159,6 +161,8 @@ def test_what_unpacks_to_far_more_is_refused_before_it_is_unpacked(tmp_path, mon
                 {"files": {"h" * 5000: "0" * 64}},
                 {"commit": 3},
                 {"commit": "--output=x"},
+                {"commit": "abc1234++"},
+                {"date": 3},
                 {"states": 3},
                 {"may_diverge": 3},
                 {"may_diverge": [[1]]},
@@ -371,3 +375,31 @@ def test_a_link_in_results_leads_nowhere(tmp_path, link):
         refused(lambda: files.remove_unfinished(before), "symbolic link")
         (outside / ".x.1.part").unlink()
     assert snapshot(outside.parent) == kept
+
+
+# -- where results come from -----------------------------------------------------------------------------------------------
+
+
+def test_provenance_needs_no_git(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    about = store.provenance({}, SOURCE, 1.26, "cpu")
+    assert about["commit"] == "unknown"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", about["date"])
+    assert (about["source"], about["seconds"]) == (SOURCE, 1.3)
+
+
+def test_a_library_that_differs_from_its_commit_is_said(tmp_path, monkeypatch):
+    library = tmp_path / "src" / "iclbook" / "project.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("a = 1")
+    monkeypatch.setattr(project, "__file__", str(library))
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for call in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *call], check=True)
+    clean = project.commit()
+    (tmp_path / "results.json").write_text("1")  # no code
+    assert re.fullmatch("[0-9a-f]{7,}", clean)
+    assert project.commit() == clean
+    library.write_text("a = 2")
+    assert project.commit() == clean + "+"
+    assert store.COMMIT.fullmatch(clean + "+")

@@ -4,7 +4,6 @@ import argparse
 import errno
 import json
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -121,6 +120,18 @@ def build(options: argparse.Namespace) -> int:
 
 
 @command(
+    "print the built pages as one PDF, _build/book.pdf",
+    "Needs chromium and chromedriver, as the tests of the pages do. Folded sections and verdicts are printed open.\n\n"
+    "example: iclbook pdf",
+)
+def pdf(options: argparse.Namespace) -> int:
+    from .book.pdf import write
+
+    write()
+    return 0
+
+
+@command(
     "train a paper's studies and store the results that its chapter shows",
     "Results go to results/KEY/PROFILE. A study that has results is left alone unless --fresh is given; an interrupted one\n"
     "resumes from its checkpoint.\n\n"
@@ -203,8 +214,7 @@ def claims(options: argparse.Namespace) -> int:
         say(render.verdict_text(claim, found))
         say(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
     else:
-        terminal = sys.stdout.isatty()
-        say(render.table_text(rows, shutil.get_terminal_size().columns if terminal else 10_000))
+        say(f"{render.lines_text(rows)}\n{render.counts_line(rows)}")
     return 0
 
 
@@ -314,6 +324,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `iclbook claims | head`
         _drop_output()
         return 0
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package in ("", "iclbook"):
+            return _report_unforeseen(missing)
+        what = f"`iclbook {options.command}` needs {package}, which is not installed"
+        return _report(f"{what}. Install the extra `book`, as in: pip install -e '.[book]'")
     except Exception as problem:
         if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
             return _report(f"{one_line(problem.filename)[:60]}... is too long for a name. Give a shorter one.")

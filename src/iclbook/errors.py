@@ -1,6 +1,8 @@
 """The one kind of error a user is meant to read."""
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 
 
 def one_line(text: object) -> str:
@@ -17,6 +19,12 @@ def say(text: object) -> None:
     print("".join(kept), flush=True)
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known one that is most like ``name``; empty where none is."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
 class UserError(Exception):
     """A mistake or a missing thing that the user can correct: what is wrong, naming the file, key or option, and what to do about it, as an instruction.
 
@@ -27,6 +35,10 @@ class UserError(Exception):
         self.problem = problem.rstrip(".")
         self.hint = hint
         super().__init__(f"{self.problem}. {hint}")
+
+    def _render_traceback_(self, *_: object) -> list[str]:
+        """What a notebook shows in place of a traceback."""
+        return [f"error: {one_line(self)}"]
 
     def __reduce__(self) -> tuple:
         """Travel between processes."""

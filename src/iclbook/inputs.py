@@ -86,7 +86,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
 
     ``notebook``: its code cells, their tags and metadata. ``prose``: its text cells and where they stand. ``library``: the code of this package that
     its imports reach. ``style``: the look of figures. ``ledger``: its claims and other data of the paper. ``results``: the committed results of its paper, and
-    of every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: requirements.txt and constraints.txt.
+    of every paper that its imports reach (paper profile only). ``reference``: its values and how far rounding carries them, which the badges show. ``pins``: lock.txt.
     ``draw``: the number of this process's draw, as it is.
     """
     root = root or find_root()
@@ -103,7 +103,7 @@ def input_digests(name: str, profile: str, root: Path | None = None) -> dict[str
         "ledger": digest([path for each in ledgers for path in each.parent.glob("*.yaml")], root, _without_comments),
         "results": digest(results, root),
         "reference": _reference(name, profile, root),
-        "pins": digest([root / "requirements.txt", root / "constraints.txt"], root, _pins),
+        "pins": digest([root / "lock.txt"], root, _pins),
         "draw": str(draw_number()),
     }
 

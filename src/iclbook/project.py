@@ -84,9 +84,12 @@ def git(*arguments: str) -> str:
 
 
 def commit() -> str:
-    """The short name of the checkout's commit; ``unknown`` for files that no repository holds, or only another project's, which has them in a folder."""
+    """The short name of the checkout's commit, with ``+`` where the library differs from it (``abc1234+``); ``unknown`` for files that no repository holds, or only
+    another project's, which has them in a folder."""
     top, name, *_ = [*git("rev-parse", "--show-toplevel", "--short", "HEAD").split("\n"), "", ""]
-    return name if top and Path(top).resolve() == Path(__file__).resolve().parents[2] else "unknown"
+    if not top or Path(top).resolve() != Path(__file__).resolve().parents[2]:
+        return "unknown"
+    return name + "+" * bool(git("status", "--porcelain", "--", "src"))
 
 
 #: Below the book's root: one folder a paper.

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +36,7 @@ STATES = "states-for-verification"
 #: What the provenance says of each group that was added to results that were there.
 ADDED = ("seconds", "device", "torch", "commit")
 #: What a provenance may name, since git and the file system read it: a commit, and the SHA-256 of a file.
-COMMIT, CHECKSUM = re.compile("[0-9a-f]{4,40}|unknown"), re.compile("[0-9a-f]{64}")
+COMMIT, CHECKSUM = re.compile("[0-9a-f]{4,40}[+]?|unknown"), re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Results:
 
     def __getitem__(self, key: str) -> np.ndarray:
         return self.arrays[key]
+
+    def __repr__(self) -> str:
+        return f"Results of the groups {', '.join(sorted({key.split('/')[0] for key in self.arrays}))}"
 
     def group(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of one group, by their short names."""
@@ -98,7 +102,7 @@ def folder(paper: str, profile: str, root: Path | None = None) -> Path:
 
 
 def provenance(config: Any, source: Mapping[str, str], seconds: float, device: str, **extra: Any) -> dict[str, Any]:
-    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`)."""
+    """Provenance that a result file must carry; ``source`` holds digests of the code that made it (:mod:`iclbook.sources`). No git is needed to read them."""
     return {
         "config": config,
         "seconds": round(seconds, 1),
@@ -107,6 +111,7 @@ def provenance(config: Any, source: Mapping[str, str], seconds: float, device: s
         "torch": version("torch"),
         "numpy": np.__version__,
         "commit": commit(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "draw": draw_number(),
         "source": source,
         **extra,
@@ -158,10 +163,8 @@ def update_digest(
     root: Path | None = None,
     **verified: Any,
 ) -> None:
-    """Mark a study's results as those of the code with these digests, after its replay has passed; ``verified`` says what was derived again.
-
-    Groups that ``config`` (of the study as it is now) does not name are removed.
-    """
+    """Mark a study's results as those of the code with these digests, after its replay has passed; ``verified`` says what was derived again. Groups that
+    ``config`` does not name are removed."""
     about = read_provenance(paper, profile, study, root)
     sums = _described(about, config) | ({STATES: about["states"]} if "states" in about else {})
     about |= {"source": source} | ({} if config is None else {"config": config})
@@ -214,7 +217,8 @@ def read_provenance(paper: str, profile: str, study: str, root: Path | None = No
     with reading(path, f"Restore it from git, or: {command} --fresh"):
         about = json.loads(path.read_text(encoding="utf-8"))
         sums = [*about["files"].values(), about.get("states", "")]
-        texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), about.get("device", "")]
+        said = [about.get(key, "") for key in ("device", "date", "clock")]
+        texts = [*sums, *about.get("may_diverge", ()), *about["source"].values(), *said]
         threads = about.get("threads", 1)
         if not all(isinstance(text, str) for text in texts) or type(threads) is not int or threads < 1:
             raise ValueError("an entry of another kind")

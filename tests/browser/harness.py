@@ -79,11 +79,11 @@ def serve(folder: Path) -> Iterator[str]:
 class Browser:
     """A headless Chromium with a fresh profile that remembers each page's console and network traffic."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         self._profile = tempfile.mkdtemp(prefix="iclbook-chromium-")
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
-        for flag in (*FLAGS, f"--user-data-dir={self._profile}"):
+        for flag in (*FLAGS, *flags, f"--user-data-dir={self._profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = webdriver.ChromeService(shutil.which("chromedriver"))
@@ -127,10 +127,7 @@ class Browser:
         self._wait("performance.getEntriesByName('first-contentful-paint').length")
         size = lambda urls: {name: Path(name).stat().st_size for name in {unquote(urlsplit(url).path) for url in urls}}  # noqa: E731
         files = size(url for url in self.requests if url.startswith("file:"))
-        waits_for = (
-            url for url in self._run(BLOCKING) if not url.endswith("searchindex.js")
-        )  # for which a reader came
-        return files, sum(size(waits_for).values())
+        return files, sum(size(self._run(BLOCKING)).values())
 
     def draw(self, *, theme: str = "light", folds: bool = True) -> None:
         """Bring all of the loaded page to the window, and wait until formulas and widgets are drawn."""
@@ -366,6 +363,8 @@ class PagePanel:
         shown = self.state().frames
         if len(shown) != 1:
             return None
+        if shown[0]["src"].startswith("file:"):
+            return hashlib.sha256(Path(unquote(urlsplit(shown[0]["src"]).path)).read_bytes()).hexdigest()
         kind, _, data = shown[0]["src"].partition(",")
         if kind != "data:image/png;base64":
             raise RuntimeError(f"the visible picture is no frame: {kind[:80]}")

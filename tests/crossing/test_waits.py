@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from iclbook.papers.crossing import waits
+from iclbook.papers.crossing import chance, waits
 from iclbook.papers.crossing.models import (
     CATEGORIES,
     MODELS,
@@ -64,7 +64,7 @@ def test_one_draw_of_another_path_moves_neither_the_typical_degree_nor_its_word(
 
 def test_the_degrees_of_sgd_are_those_of_each_halving():
     steps = np.array([[1.0, 4.0, 8.0, 8.0], [1.0, 4.0, 8.0, 8.0]])
-    found = waits.sgd_values(Results({"heads/steps": steps}, {}), "paper")
+    found = chance.sgd_values(Results({"heads/steps": steps}, {}), "paper")
     assert found["stages/sgd/degrees"].value == pytest.approx([4, 3, 2])
     assert found["stages/sgd/degree"].value == pytest.approx(3)
 

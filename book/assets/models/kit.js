@@ -70,8 +70,10 @@
     const back = svg("g", { class: "back", "aria-hidden": "true" });
     const curves = svg("g", { class: "curves", "aria-hidden": "true" });
     const front = svg("g", { class: "front" });
-    made.svg = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label }, back, curves, front);
+    made.svg = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, back, curves, front);
     made.front = front;
+    /** What the plot shows now, for a screen reader. */
+    made.says = (text) => made.svg.setAttribute("aria-label", `${label}: ${text}`);
     /** New ranges of the axes, and what belongs to them. */
     made.axes = (ranges) => {
       Object.assign(made, ranges);
@@ -105,8 +107,9 @@
     made.line = (kind) => {
       const path = svg("path", { class: `line ${kind}` });
       curves.append(path);
-      return (points) => path.setAttribute("d", points.map(([u, v], i) => `${i ? "L" : "M"}${made.toX.to(u).toFixed(2)} ${made.toY.to(v).toFixed(2)}`).join(""));
+      return (points) => path.setAttribute("d", made.trace(points));
     };
+    made.trace = (points) => points.map(([u, v], i) => `${i ? "L" : "M"}${made.toX.to(u).toFixed(2)} ${made.toY.to(v).toFixed(2)}`).join("");
     /** Any other shape, below the handles. */
     made.add = (tag, attributes) => {
       const shape = svg(tag, attributes);
@@ -129,6 +132,7 @@
   const handles = (area, { items, move, name, value, fixed, remove, changed }) => {
     const group = svg("g", { class: "handles" });
     area.front.append(group);
+    area.svg.setAttribute("role", "group"); // a picture has no parts
     let active = 0;
     let held = null;
     const at = (i) => group.children[i];

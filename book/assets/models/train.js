@@ -1,12 +1,13 @@
 /* He et al. 2025: the paper's model trains in the page, by the library's own C (src/iclbook/native) compiled to WebAssembly (kernels/attention.js).
-   A worker takes the steps; with every picture it is asked for the next ones, so that a page out of sight trains nothing. */
+   A worker takes the steps; with every picture it is asked for the next ones, so that a page out of sight trains nothing. The panel opens at the end of a
+   stored run, which also plays where a browser cannot train. Orange adds, blue subtracts, here as in every picture of it. */
 (() => {
   const folder = document.currentScript?.src.replace(/[^/]*$/, "");
-  const build = (data, { html, svg, set, number, plot, handles, slider, choice, button, row, eventually, softmax, dot }) => {
+  const build = (data, { html, svg, set, number, plot, handles, slider, choice, button, row, legend, eventually, softmax, dot }) => {
     const { d, limits, levels, paper } = data;
     const D = d + 1;
-    const able = iclbook.training.able();
-    const state = { ...data.begin, playing: false, query: data.query, tried: "pair" };
+    let able = iclbook.training.able();
+    const state = { ...data.begin, playing: false, query: data.query, tried: "pair", stored: true };
     const pairs = data.pairs.map(([x, y]) => ({ x, y }));
     const of = (name) => data.activations.findIndex((a) => a.name === name);
 
@@ -21,8 +22,26 @@
         return { steps: step - (at ? data.film[at - 1].step : 0), loss, took: 0, heads: heads.map(measured) };
       };
     };
-    const ask = able ? iclbook.training.worker() : film();
-    const last = able ? data.most : data.film.at(-1).step;
+    let worker = null;
+    const stored = film();
+    const ask = async (kind, what) => {
+      if (!able) return stored(kind);
+      worker ??= iclbook.training.worker();
+      return worker(kind, what);
+    };
+    const last = () => (able ? data.most : data.film.at(-1).step);
+    /** The worker was refused or has failed: the stored run stands there again, and plays. */
+    const fail = () => {
+      if (!able) return;
+      able = false;
+      busy = false;
+      Object.assign(state, data.begin, { stored: true });
+      play(false);
+      for (const part of root.querySelectorAll(".needs-worker")) part.hidden = true;
+      why.hidden = false;
+      rest = 150;
+      open();
+    };
     /** What the worker needs to know of a run. */
     const described = (run) => {
       const { heads, batch, seed, scale, rate } = run;
@@ -49,39 +68,33 @@
       });
     };
     const measured = ({ kq, ov }) => ({ kq, ov, omega: kq.slice(0, d).reduce((sum, row, i) => sum + row[i], 0) / d, mu: ov[d] });
-    /** Of the heads with omega of one sign: gamma = sum |mu omega| / sum |mu|, and the sum of mu. */
-    const side = (heads, sign) => {
-      let [weighted, size, sum] = [0, 0, 0];
-      for (const { omega, mu } of heads) {
-        if (omega * sign <= 0) continue;
-        weighted += Math.abs(mu * omega);
-        size += Math.abs(mu);
-        sum += mu;
-      }
-      return { gamma: size ? weighted / size : 0, mu: sum };
-    };
-    const summary = (heads) => {
-      const [plus, minus] = [side(heads, 1), side(heads, -1)];
-      const size = heads.reduce((sum, { mu }) => sum + Math.abs(mu), 0);
-      const gamma = heads.reduce((sum, { mu, omega }) => sum + Math.abs(mu * omega), 0) / size;
-      return { gamma, plus, minus, mu: heads.reduce((sum, { mu }) => sum + Math.max(mu, 0), 0) };
-    };
-    /** Whether heads of both signs match, and how many heads do next to nothing. */
-    const pattern = (heads) => {
-      const { plus, minus, gamma } = summary(heads);
-      const [up, down] = [plus.mu, -minus.mu];
-      const matched = up > 0.5 && down > 0.5 && Math.abs(up - down) < 0.25 * (up + down) && Math.abs(plus.gamma - minus.gamma) < 0.3 * gamma;
-      const most = Math.max(...heads.map(({ mu }) => Math.abs(mu)));
-      return { pair: matched, oneSided: Math.min(Math.abs(up), Math.abs(down)) < 0.12 * most, idle: heads.filter(({ mu }) => Math.abs(mu) < 0.1 * most).length };
-    };
+    /** gamma = sum |mu omega| / sum |mu|. */
+    const gamma = (heads) => heads.reduce((sum, { mu, omega }) => sum + Math.abs(mu * omega), 0) / heads.reduce((sum, { mu }) => sum + Math.abs(mu), 0);
 
     let asked = 0; // runs that were started: what belongs to an earlier one is not kept
     const begin = async () => {
       const mine = ++asked;
-      const answer = await ask("start", described(state));
-      if (mine !== asked) return;
-      Object.assign(run, { done: 0, loss: NaN, records: [], sum: 0, since: 0, last: 0 });
-      run.heads = answer.heads ?? circuits(answer.parameters, state.heads, data.scores[state.scores]);
+      busy = false;
+      state.stored = false;
+      Object.assign(run, { done: 0, loss: NaN, records: [], moments: [], sum: 0, since: 0, last: 0 });
+      try {
+        const answer = await ask("start", described(state));
+        if (mine !== asked) return;
+        run.heads = answer.heads ?? circuits(answer.parameters, state.heads, data.scores[state.scores]);
+        label();
+        later();
+      } catch {
+        fail();
+      }
+    };
+    /** The stored run, at its end. */
+    const open = () => {
+      asked += 1;
+      Object.assign(run, { done: 0, loss: NaN, records: [], moments: [], sum: 0, since: 0, last: 0, perSecond: 0 });
+      data.film.forEach(({ step, loss, heads }, i) => {
+        if (i) keep({ steps: step - data.film[i - 1].step, loss, heads: heads.map(measured) });
+      });
+      label();
       later();
     };
     const keep = (answer) => {
@@ -89,33 +102,41 @@
       run.sum += answer.loss * answer.steps;
       run.since += answer.steps;
       run.heads = answer.heads ?? circuits(answer.parameters, state.heads, data.scores[state.scores]);
+      if (run.moments.length < data.moments.length && run.done >= data.moments[run.moments.length]) run.moments.push({ step: run.done, heads: run.heads });
       if (run.done < 1.02 * run.last) return;
       run.loss = run.sum / run.since;
-      run.records.push({ step: run.done, loss: run.loss, heads: run.heads.map(({ omega, mu }) => [omega, mu]), sides: summary(run.heads) });
+      run.records.push({ step: run.done, loss: run.loss, heads: run.heads.map(({ omega, mu }) => [omega, mu]) });
       Object.assign(run, { sum: 0, since: 0, last: run.done });
     };
+    const finished = () => state.stored || run.done >= last();
     /** Steps of the next picture: as many as make the logarithm of their number grow evenly, or as the budget allows. */
-    const pace = () => Math.min(last - run.done, Math.max(2, Math.ceil(run.done / 25)));
+    const pace = () => Math.min(last() - run.done, Math.max(2, Math.ceil(run.done / 25)));
     const BUDGET = 13; // milliseconds of a picture's 17
     let busy = false;
     const more = async (steps, budget) => {
-      if (busy) return;
+      if (busy || finished()) return;
       busy = true;
       const mine = asked;
-      const answer = await ask("go", { steps, rate: state.rate, budget });
-      busy = false;
+      let answer;
+      try {
+        answer = await ask("go", { steps, rate: state.rate, budget });
+      } catch {
+        return fail();
+      }
       if (mine !== asked) return;
+      busy = false;
       run.perSecond = answer.took > 4 ? (1000 * answer.steps) / answer.took : run.perSecond;
       keep(answer);
+      if (finished()) play(false);
+      label();
       later();
     };
     let [seen, drawn] = [true, 0];
-    const rest = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : able ? 0 : 150;
+    let rest = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : able ? 0 : 150;
     const frame = (now) => {
       if (!state.playing) return;
       requestAnimationFrame(frame);
       if (!seen || busy || now - drawn < rest) return;
-      if (run.done >= last) return play(false);
       drawn = now;
       more(rest ? 30 * pace() : pace(), rest || BUDGET);
     };
@@ -149,11 +170,29 @@
 
     // ---- the picture -------------------------------------------------------------------------------------------------
 
-    const prompt = plot({ x: [-4, 4], y: [-3.2, 3.2], xlabel: "x", ylabel: "y", title: "what the heads answer", label: "A prompt of pairs and the answers of the heads" });
-    const step = prompt.line("reference dashed");
-    const answer = prompt.line("answer");
-    const mark = prompt.add("line", { class: "query", y1: prompt.edge.top, y2: prompt.edge.top + prompt.inner.height });
+    const grid = Array.from({ length: 65 }, (_, i) => -4 + i / 8);
+    const inside = (y) => Math.min(9, Math.max(-9, y));
+    /** The answer of some heads at the grid, as it is drawn. */
+    const drawnAnswer = (heads, now) => grid.map((x) => [x, inside(predict(heads, now, onLine(x)))]);
+    const adds = ({ mu }) => mu > 0;
+    /** The lines of an answer: one gradient step, each head by itself, and their sum; and what draws them. */
+    const answers = (area) => {
+      const step = area.line("reference dashed");
+      const own = Array.from({ length: limits.heads[1] }, () => area.add("path", {}));
+      const sum = area.line("answer");
+      return (heads, now) => {
+        step([-4, 4].map((x) => [x, descend(x)]));
+        own.forEach((path, h) => {
+          const points = heads[h] ? drawnAnswer([heads[h]], now) : [];
+          set(path, { class: `line own ${heads[h] && adds(heads[h]) ? "positive" : "negative"} of${h + 1}`, d: area.trace(points) });
+        });
+        sum(drawnAnswer(heads, now));
+      };
+    };
+    const prompt = plot({ x: [-4, 4], y: [-4, 4], xlabel: "x", ylabel: "y", title: "the answer", label: "A prompt of pairs and the answers of the heads" });
     const discs = pairs.map(() => prompt.add("circle", {}));
+    const mark = prompt.add("line", { class: "query", y1: prompt.edge.top, y2: prompt.edge.top + prompt.inner.height });
+    const drawAnswers = answers(prompt);
     const points = handles(prompt, {
       items: () => pairs.map((pair) => ({ ...pair, kind: "pair", size: 3 })),
       move: (i, x, y) => Object.assign(pairs[i], { x, y }),
@@ -161,20 +200,17 @@
       value: (i) => `x ${number(pairs[i].x)}, y ${number(pairs[i].y)}`,
       changed: () => later(),
     });
-    const inside = (y) => Math.min(3.2, Math.max(-3.2, y));
     const query = handles(prompt, {
-      items: () => [{ x: state.query, y: inside(run.heads.length ? predict(run.heads, tokens(), onLine(state.query)) : 0), kind: "asked", size: 7 }],
+      items: () => [{ x: state.query, y: Math.min(4, Math.max(-4, run.heads.length ? predict(run.heads, tokens(), onLine(state.query)) : 0)), kind: "asked", size: 7 }],
       move: (_, x) => (state.query = x),
       name: () => "query",
       value: () => `x ${number(state.query)}`,
       fixed: "y",
       changed: () => later(),
     });
-    const grid = Array.from({ length: 65 }, (_, i) => -4 + i / 8);
     const drawPrompt = () => {
       const now = tokens();
-      step([-4, 4].map((x) => [x, descend(x)]));
-      answer(grid.map((x) => [x, Math.min(9, Math.max(-9, predict(run.heads, now, onLine(x))))]));
+      drawAnswers(run.heads, now);
       const at = prompt.toX.to(state.query);
       set(mark, { x1: at, x2: at });
       const weight = now.map(() => 0);
@@ -187,26 +223,37 @@
       query.redraw();
     };
 
+    /** Four moments of the run, small: step, picture, and who adds and who subtracts. */
+    const strip = data.moments.map(() => {
+      const area = plot({ width: 160, height: 100, x: [-4, 4], y: [-4, 4], bare: true, label: "A moment of the run" });
+      const dots = pairs.map(() => area.add("circle", { class: "pair", r: 1.5 }));
+      const [at, words] = [html("b"), html("span")];
+      return { area, dots, at, words, draw: answers(area), element: row("moment", at, area.svg, words) };
+    });
+    const drawStrip = () => {
+      const now = tokens();
+      strip.forEach(({ area, dots, at, words, draw, element }, i) => {
+        const moment = run.moments[i];
+        element.hidden = !moment;
+        if (!moment) return;
+        draw(moment.heads, now);
+        dots.forEach((dot, k) => set(dot, { cx: area.toX.to(pairs[k].x).toFixed(2), cy: area.toY.to(pairs[k].y).toFixed(2) }));
+        at.textContent = `step ${number(moment.step, 0)}`;
+        words.textContent = who(moment.heads);
+        area.says(`step ${number(moment.step, 0)}. ${shapeOf(drawnAnswer(moment.heads, now))}`);
+      });
+    };
+
     const along = { width: 340, height: 210, x: [10, 1000], logX: true, xlabel: "step" };
-    const losses = plot({ ...along, height: 250, y: [0, 1.3], ylabel: "loss", title: "loss", label: "Training loss against the step" });
+    const losses = plot({ ...along, height: 250, y: [0, 1.3], ylabel: "loss", title: "the loss", label: "Training loss against the step" });
     const omegas = plot({ ...along, y: [-0.8, 0.8], ylabel: "ω", title: "ω: where a head looks", label: "omega of each head against the step" });
     const mus = plot({ ...along, y: [-4.2, 4.2], ylabel: "μ", title: "μ: what it adds", label: "mu of each head against the step" });
     const flats = levels.map(({ name, loss }) => ({ loss, line: losses.line("reference dashed"), text: losses.add("text", { class: "level" }), name }));
     const curve = losses.line("answer");
     const papers = [[omegas, paper.omega], [mus, paper.mu]].map(([area, v]) => ({ area, v, lines: [area.line("paper dashed"), area.line("paper dashed")], text: area.add("text", { class: "level paper" }) }));
-    const colours = Array.from({ length: limits.heads[1] }, (_, h) => `head${h + 1}`);
-    const lines = [omegas, mus].map((area) => colours.map((kind) => area.line(kind)));
-
-    const way = plot({ width: 340, height: 250, x: [0, 0.8], y: [0, 4.5], xlabel: "|ω|", ylabel: "sum of |μ|", title: "the way to the manifold", label: "Sum of mu against omega, heads of either sign" });
-    const manifold = way.line("reference dashed");
-    const goal = way.add("path", { class: "line paper", d: "" });
-    const trails = ["positive", "negative"].map((kind) => ({ line: way.line(`trail ${kind}`), end: way.add("circle", { class: `end ${kind}`, r: 5 }) }));
-    const named = [way.add("text", { class: "level paper" }), way.add("text", { class: "level" })];
-    ["ω > 0", "ω < 0"].forEach((text, i) => {
-      const kind = i ? "negative" : "positive";
-      way.add("circle", { class: `end ${kind}`, cx: 270, cy: 40 + 18 * i, r: 5 });
-      way.add("text", { class: "key", x: 281, y: 44 + 18 * i }).textContent = text;
-    });
+    const lines = [omegas, mus].map((area) => Array.from({ length: limits.heads[1] }, () => area.add("path", {})));
+    const ends = [omegas, mus].map((area) => lines[0].map(() => area.add("text", { class: "level name" })));
+    const marks = data.moments.map(() => losses.add("circle", { class: "moment", r: 3.5 }));
 
     const maps = svg("svg", { role: "img", "aria-label": "KQ above and the last row of OV below, for each head" });
     let tiles = [];
@@ -221,7 +268,7 @@
         const square = (i, j, more) => svg("rect", { class: "tile", x: x0 + j * cell, y: y0 + 12 + i * cell + more, width: cell - 0.6, height: cell - 0.6 });
         const kq = Array.from({ length: D * d }, (_, k) => square(Math.floor(k / d), k % d, 0));
         const ov = Array.from({ length: D }, (_, j) => square(D, j, 5));
-        parts.push(svg("text", { class: `name head${h + 1}`, x: x0, y: y0 + 6 }, `head ${h + 1}`), ...kq, ...ov);
+        parts.push(svg("text", { class: "name", x: x0, y: y0 + 6 }, `head ${h + 1}`), ...kq, ...ov);
         return { kq, ov };
       });
       set(maps, { viewBox: `0 0 340 ${30 + Math.ceil(heads / columns) * height}` });
@@ -256,59 +303,96 @@
       const from = Math.max(0, shown.findIndex(({ step }) => step >= 10) - 1);
       const some = shown.slice(from);
       curve(some.map(({ step, loss }) => [step, Math.min(loss, 9)]));
-      lines.forEach((group, kind) => group.forEach((line, h) => line(h < run.heads.length ? some.map(({ step, heads }) => [step, heads[h][kind]]) : [])));
-    };
-    const drawWay = () => {
-      const plain = state.activation === "softmax";
-      manifold(plain ? data.manifold : []);
-      const [x, y] = [way.toX.to(paper.omega), way.toY.to(paper.mu)];
-      set(goal, { d: plain ? `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` : "" });
-      set(named[0], { x: x + 9, y: y + 4 });
-      named[0].textContent = plain ? "paper" : "";
-      set(named[1], { x: way.toX.to(0.4), y: way.toY.to(0.35) });
-      named[1].textContent = plain ? "solution manifold" : "";
-      const now = [...run.records.map(({ sides }) => sides), ...(run.heads.length ? [summary(run.heads)] : [])];
-      ["plus", "minus"].forEach((name, i) => {
-        const sign = i ? -1 : 1;
-        const path = now.map((sides) => [sides[name].gamma, sides[name].mu * sign]).filter(([gamma]) => gamma > 0);
-        trails[i].line(path);
-        const [u, v] = path.at(-1) ?? [-1, -1];
-        set(trails[i].end, { cx: way.toX.to(u).toFixed(2), cy: way.toY.to(v).toFixed(2) });
+      marks.forEach((dot, i) => {
+        const moment = run.moments[i];
+        const record = moment && run.records.findLast(({ step }) => step <= moment.step);
+        set(dot, { visibility: record ? "visible" : "hidden", cx: record ? losses.toX.to(Math.max(10, moment.step)).toFixed(2) : 0, cy: record ? losses.toY.to(Math.min(record.loss, 9)).toFixed(2) : 0 });
       });
+      losses.says(Number.isFinite(run.loss) ? `${number(run.loss, 3)} at step ${number(run.done, 0)}` : "no step yet");
+      if (!inner.open) return;
+      lines.forEach((group, kind) =>
+        group.forEach((path, h) => {
+          const area = [omegas, mus][kind];
+          const points = h < run.heads.length ? some.map(({ step, heads }) => [step, heads[h][kind]]) : [];
+          const sign = points.length && adds(run.heads[h]) ? "positive" : "negative";
+          set(path, { class: `line ${sign} of${h + 1}`, d: area.trace(points) });
+          const [u, v] = points.at(-1) ?? [10, 0];
+          set(ends[kind][h], { x: area.toX.to(u) - 4, y: area.toY.to(v) - 5, "text-anchor": "end" });
+          ends[kind][h].textContent = points.length ? `head ${h + 1}` : "";
+        }),
+      );
+      omegas.says(run.heads.map(({ omega }, h) => `head ${h + 1} ${number(omega)}`).join(", "));
+      mus.says(run.heads.map(({ mu }, h) => `head ${h + 1} ${number(mu)}`).join(", "));
     };
-
     // ---- words -------------------------------------------------------------------------------------------------------
 
-    const figures = { step: html("b"), loss: html("b"), gamma: html("b"), mu: html("b"), speed: html("b") };
-    const tallies = row("tallies", ...[["step", "step"], ["loss", "loss"], ["γ", "gamma"], ["sum of positive μ", "mu"], ["steps a second", "speed"]].map(([label, name]) => html("span", {}, figures[name], html("i", {}, label))));
-    const words = html("p", { class: "says", role: "status" });
-    const counts = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"];
-    const sentence = () => {
-      const one = state.heads === 1;
-      if (!run.done) return `${counts[state.heads]} ${one ? "head starts" : "heads start"} from random numbers. Press ${verb}.`;
-      if (!run.records.length || !Number.isFinite(run.loss)) return Number.isNaN(run.sum) ? "This run has diverged: lower the rate." : "";
-      if (run.loss > 3) return "The loss grows: the sum that normalises the weights is near zero. Lower the rate.";
-      if (run.loss > 0.62) return "The heads turn from noise to a multiple of the identity.";
-      if (state.activation === "linear") return "Linear attention needs no second head: a pair's response enters in proportion to the product of its x with the query, which is one step of gradient descent.";
-      const { pair, oneSided, idle } = pattern(run.heads);
-      if (pair) {
-        const dummies = idle ? ` ${idle === 1 ? "One more head does next to nothing: a dummy." : `${counts[idle]} more heads do next to nothing: dummies.`}` : "";
-        return `A pair: one side adds the responses of pairs like the query, the other subtracts those of pairs unlike it. Their bends cancel, and the answer runs straight along one gradient step.${dummies}`;
-      }
-      if (oneSided) return `${one ? "One head averages" : "All heads look one way, and average"} the responses of the pairs most like the query. Far out only the outermost pair is left, so the answer levels off: it bends.`;
-      return "A head changes its side: a pair is forming.";
+    /** How a drawn line [x, y] bends, rms distance from its best straight line over its rms; the slope of that line; and whether it levels off at both ends. */
+    const shape = (line) => {
+      const mean = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
+      const [x, y] = [line.map(([u]) => u), line.map(([, v]) => v)];
+      const [mx, my] = [mean(x), mean(y)];
+      const slope = mean(line.map(([u, v]) => (u - mx) * (v - my))) / mean(x.map((u) => (u - mx) ** 2));
+      const left = mean(line.map(([u, v]) => (v - my - slope * (u - mx)) ** 2));
+      const end = (i, j) => Math.abs(y[i] - y[j]) < 0.5 * Math.abs(slope * (x[i] - x[j]));
+      return { bend: Math.sqrt(left / mean(y.map((v) => v * v))), slope, levels: end(0, 8) && end(64, 56) };
     };
-    let [told, when] = ["", 0];
+    const percent = (v) => `${number(100 * v, 0)} %`;
+    /** What the answer is, from the line as it is drawn; and, where it is straight, whether the two sides by themselves are not. */
+    const shapeOf = (line, heads = []) => {
+      const { bend, slope, levels } = shape(line);
+      if (!Number.isFinite(bend)) return "";
+      const by = `departs from a straight line by ${percent(bend)} of its size`;
+      const straight = bend < data.straight;
+      const sides = [true, false].map((sign) => heads.filter((head) => adds(head) === sign));
+      const bends = straight && sides.every((side) => side.length) ? sides.map((side) => shape(drawnAnswer(side, tokens())).bend) : [];
+      const cancel = bends.length && Math.min(...bends) > 2 * data.straight ? ` The heads that add bend by ${percent(bends[0])}, those that subtract by ${percent(bends[1])}: in the sum the bends cancel.` : "";
+      const off = !straight && levels ? " Towards both edges it levels off." : "";
+      return `The answer ${straight ? "runs straight" : "bends"}: it ${by}. Its slope is ${percent(slope / descend(1))} of one gradient step's.${off}${cancel}`;
+    };
+    const counts = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"];
+    const low = (n) => counts[n].toLowerCase();
+    /** How many heads add, subtract, and do next to nothing: less than a tenth of the largest. */
+    const who = (heads) => {
+      const most = Math.max(...heads.map(({ mu }) => Math.abs(mu)));
+      const busyHeads = heads.filter(({ mu }) => Math.abs(mu) >= 0.1 * most);
+      const up = busyHeads.filter(adds).length;
+      const down = busyHeads.length - up;
+      const idle = heads.length - busyHeads.length;
+      const [n, verb] = up ? [up, "add"] : [down, "subtract"];
+      const first = `${counts[n]} ${n > 1 ? `heads ${verb}` : `head ${verb}s`}`;
+      const second = up && down ? `, ${low(down)} ${down > 1 ? "subtract" : "subtracts"}` : "";
+      return `${first}${second}${idle ? `; ${low(idle)} more ${idle > 1 ? "do" : "does"} next to nothing` : ""}`;
+    };
+
+    const figures = { step: html("b"), loss: html("b"), bend: html("b"), slope: html("b"), speed: html("b") };
+    const tallies = row("tallies", ...[["step", "step"], ["loss", "loss"], ["bend", "bend"], ["slope", "slope"], ["steps a second", "speed"]].map(([label, name]) => html("span", {}, figures[name], html("i", {}, label))));
+    const size = html("p", { class: "about" });
+    const words = html("p", { class: "says", role: "status" });
+    const sentence = (line) => {
+      if (!run.done) return `${counts[state.heads]} ${state.heads === 1 ? "head starts" : "heads start"} from random numbers. Press ${verb()}.`;
+      if (!run.heads.every(({ mu, omega }) => Number.isFinite(mu + omega))) return "This run has diverged. Lower the rate, and start again.";
+      const at = `Step ${number(run.done, 0)}${state.stored ? ", the end of a stored run" : run.done >= last() ? ", finished" : ""}: `;
+      if (run.loss > 3) return `${at}the loss is ${number(run.loss, 1)}, more than answering zero costs. Lower the rate.`;
+      const text = who(run.heads);
+      return `${at}${text[0].toLowerCase()}${text.slice(1)}. ${shapeOf(line, run.heads)}`;
+    };
+    let [told, when, waiting] = ["", -1e9, 0];
     const tell = () => {
-      const { gamma, mu } = summary(run.heads);
+      const line = run.heads.length ? drawnAnswer(run.heads, tokens()) : [];
+      const { bend, slope } = shape(line);
       figures.step.textContent = number(run.done, 0);
       figures.loss.textContent = Number.isFinite(run.loss) ? number(run.loss, 3) : "–";
-      figures.gamma.textContent = number(gamma, 3);
-      figures.mu.textContent = number(mu, 2);
+      figures.bend.textContent = Number.isFinite(bend) ? percent(bend) : "–";
+      figures.slope.textContent = Number.isFinite(slope) ? percent(slope / descend(1)) : "–";
       figures.speed.textContent = run.perSecond ? number(Number(run.perSecond.toPrecision(2)), 0) : "–";
-      const text = sentence();
-      // a sentence stays for a second, so that it can be read, and be read out
-      if (text === told || (text && performance.now() - when < 1000 && run.done)) return;
+      size.textContent = `γ = ${number(gamma(run.heads), 3)}, the mean of |ω|, weighted by |μ|`;
+      prompt.says(shapeOf(line));
+      const text = sentence(line);
+      if (text === told) return;
+      // while it trains a sentence stays for a second, so that it can be read, and be read out; it names its step
+      const left = state.playing ? 1000 - (performance.now() - when) : 0;
+      clearTimeout(waiting);
+      if (left > 0) return void (waiting = setTimeout(later, left));
       [told, when] = [text, performance.now()];
       words.textContent = text;
     };
@@ -317,30 +401,38 @@
       if (!run.heads.length) return;
       if (tiles.length !== run.heads.length) layMaps();
       drawPrompt();
+      drawStrip();
       drawCourse();
-      drawMaps();
-      drawWay();
+      if (inner.open) drawMaps();
       tell();
     };
     const later = eventually(redraw);
 
     // ---- hands -------------------------------------------------------------------------------------------------------
 
-    const play = (on) => {
+    const label = () => {
+      player.textContent = state.playing ? "Pause" : finished() ? `${verb()} again` : verb();
+      single.disabled = finished();
+    };
+    const play = async (on) => {
       if (state.playing === on) return;
       state.playing = on;
-      player.textContent = on ? "Pause" : verb;
-      set(player, { "aria-pressed": String(on) });
-      if (on) requestAnimationFrame(frame);
+      label();
+      if (on && finished()) await begin();
+      if (state.playing && on) requestAnimationFrame(frame);
+      later();
     };
-    const verb = able ? "Train" : "Play";
-    const player = button(verb, () => play(!state.playing));
+    const verb = () => (able ? "Train" : "Play");
+    const player = button("Train again", () => play(!state.playing));
     player.classList.add("main");
-    const single = button(able ? "One step" : "One frame", () => {
+    const single = button("One step", () => {
       play(false);
       more(1);
     });
-    const again = button("Start again", () => begin());
+    const again = button("Back to the start", () => {
+      play(false);
+      begin();
+    });
     /** A setting that starts a new run, and one that the run goes on with. */
     const anew = (name) => (v) => {
       state[name] = v;
@@ -374,6 +466,7 @@
         show();
         tried(one.key);
         if ("rate" in one.settings) settings.open = true; // where the reader lowers it
+        play(false);
         begin().then(() => play(true));
       });
       return chip;
@@ -391,27 +484,25 @@
     tried(state.tried);
 
     const watch = () => new IntersectionObserver((entries) => (seen = entries.at(-1).isIntersecting)).observe(prompt.svg.closest("figure"));
-    const why = html("p", { class: "about" }, "This browser cannot train here: it runs no vectors in WebAssembly (SIMD). What plays is a stored run.");
-    const parts = [
-      row("buttons", player, single, again, able && controls.heads.element),
-      able ? row("buttons tries", html("span", {}, "Try:"), ...chips) : why,
-      tallies,
-      row("plots", prompt.svg, losses.svg),
-      able && about,
-      words,
-      row("plots", omegas.svg, mus.svg, maps, way.svg),
-      able && settings,
-    ].filter(Boolean);
+    const why = html("p", { class: "about" }, iclbook.training.refused, "What plays is a stored run.");
+    why.hidden = able;
+    const inner = html("details", { ontoggle: () => later() }, html("summary", {}, "Inside the heads: ω, μ, circuits"), size, row("plots", omegas.svg, mus.svg, maps));
+    const key = legend(["answer", "the answer, the sum of all heads"], ["own positive", "a head that adds"], ["own negative", "a head that subtracts"], ["reference dashed", "one gradient step"]);
+    const root = html("div", {}, row("buttons", player, single, again, controls.heads.element), why, row("buttons tries", html("span", {}, "Try:"), ...chips), about, row("plots", prompt.svg, losses.svg), key, words, row("moments", ...strip.map(({ element }) => element)), tallies, inner, settings);
+    for (const part of [controls.heads.element, chips[0].parentElement, about, settings]) {
+      part.classList.add("needs-worker");
+      part.hidden = !able;
+    }
     let begun = false;
     const first = () => {
       if (begun) return redraw();
       begun = true;
       watch();
-      begin();
+      open();
     };
     /** A run by itself, for tests and measurements: what it is at some steps. */
     const course = (settings, record) => iclbook.training.worker()("course", { run: described({ ...data.begin, ...settings }), record });
-    return { parts, redraw: first, state, run, course, circuits, predict, attention, play, busy: () => busy };
+    return { parts: [root], redraw: first, state, run, course, circuits, predict, attention, begin, more, play, busy: () => busy };
   };
 
   const begin = () => iclbook.model("train", build);

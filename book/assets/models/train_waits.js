@@ -2,53 +2,70 @@
 (() => {
   const folder = document.currentScript?.src.replace(/[^/]*$/, "");
   const build = (data, { html, set, number, plot, slider, button, row, says, legend, eventually }) => {
-    if (!iclbook.training.able()) {
-      const words = html("p", { class: "says" }, "This browser cannot train here: it runs no vectors in WebAssembly (SIMD). The picture shows what training gives.");
-      return { parts: [words], redraw: () => words.after(words.closest("figure").querySelector(".iclbook-still").firstChild.cloneNode()) };
-    }
     const rules = Object.keys(data.rates);
-    const state = { heads: data.begin.heads, rates: { ...data.rates }, size: data.sizes[0], playing: false };
+    const state = { heads: data.begin.heads, rates: { ...data.rates }, size: data.sizes[0], playing: false, stored: true };
 
     // ---- runs --------------------------------------------------------------------------------------------------------
 
-    const ask = iclbook.training.worker();
+    let [able, worker] = [iclbook.training.able(), null];
+    const ask = (kind, what) => (worker ??= iclbook.training.worker())(kind, what);
+    /** The worker was refused or has failed: the stored run stands there again. */
+    const fail = () => {
+      able = false;
+      play(false);
+      open();
+    };
     const described = (job) => ({ ...data.run, heads: state.heads, batch: data.batch, seed: job.seed, scale: job.size, state: data.states[job.seed], activation: 0, scores: 1 });
     /** Runs in the order in which they are measured: each size by both rules, for one seed after the other. */
     const jobs = () => data.seeds.flatMap((seed) => data.sizes.flatMap((size) => rules.map((rule) => ({ seed, size, rule }))));
-    let [todo, found, path, now] = [jobs(), [], [], null];
+    let [todo, found, path, now] = [[], [], [], null];
+    const open = () => {
+      asked += 1;
+      state.stored = true;
+      [todo, found, path, now] = [[], data.stored.found, data.stored.path, null];
+      for (const part of needs) part.hidden = !able;
+      why.hidden = able;
+      later();
+    };
     let asked = 0;
     /** Steps of which one mean loss is taken: a sixteenth of those so far, so that a wait is known to a few parts in a hundred. */
     const chunk = (done) => Math.max(8, Math.floor(done / 16));
     const measure = async () => {
       const mine = asked;
-      while (state.playing && todo.length && mine === asked) {
-        now ??= { ...todo[0], done: 0, begun: false };
-        if (!now.begun) {
-          await ask("start", described(now));
+      try {
+        while (state.playing && todo.length && mine === asked) {
+          now ??= { ...todo[0], done: 0, begun: false };
+          if (!now.begun) {
+            await ask("start", described(now));
+            if (mine !== asked) return;
+            Object.assign(now, { begun: true, done: 0 });
+            path = [];
+          }
+          const steps = chunk(now.done);
+          const { loss } = await ask("go", { steps, rate: state.rates[now.rule], plain: now.rule === "plain" });
           if (mine !== asked) return;
-          Object.assign(now, { begun: true, done: 0 });
-          path = [];
+          const wait = now.done + steps / 2;
+          now.done += steps;
+          path.push([wait, loss]);
+          if (loss < data.level || now.done > data.most || !Number.isFinite(loss)) {
+            if (loss < data.level) found.push({ ...now, wait });
+            todo.shift();
+            now = null;
+          }
+          later();
+          await new Promise((resolve) => (seen ? requestAnimationFrame(resolve) : (waiting = resolve)));
         }
-        const steps = chunk(now.done);
-        const { loss } = await ask("go", { steps, rate: state.rates[now.rule], plain: now.rule === "plain" });
-        if (mine !== asked) return;
-        const wait = now.done + steps / 2;
-        now.done += steps;
-        path.push([wait, loss]);
-        if (loss < data.level || now.done > data.most || !Number.isFinite(loss)) {
-          if (loss < data.level) found.push({ ...now, wait });
-          todo.shift();
-          now = null;
-        }
-        later();
-        await new Promise((resolve) => (seen ? requestAnimationFrame(resolve) : (waiting = resolve)));
+      } catch {
+        return fail();
       }
       if (!todo.length) play(false);
     };
     let [seen, waiting] = [true, null];
     const clear = () => {
       asked += 1;
+      state.stored = false;
       [todo, found, path, now] = [jobs(), [], [], null];
+      label();
       later();
       if (state.playing) measure();
     };
@@ -87,13 +104,15 @@
         const one = found[i];
         set(dot, { r: one ? 4.5 : 0, class: one?.rule === "plain" ? "end positive" : "end negative", cx: one ? waits.toX.to(1 / one.size).toFixed(2) : 0, cy: one ? waits.toY.to(one.wait).toFixed(2) : 0 });
       });
+      losses.says(path.length ? `${number(path.at(-1)[1], 2)} at step ${number(path.at(-1)[0], 0)}` : "no step yet");
+      waits.says(`${found.length} runs`);
       const text = say();
       if (text !== words.textContent) words.textContent = text;
     };
     const say = () => {
       if (now) return `${data.names[now.rule]} from size ${number(now.size, 0, 3)}, seed ${now.seed}: ${found.length} of ${found.length + todo.length} runs are through.`;
       const [plain, adam] = rules.map(growth);
-      if (!Number.isFinite(plain)) return "Nothing is measured yet. Press Measure.";
+      if (!Number.isFinite(plain)) return "Nothing is measured yet. Press Measure, or let it run on.";
       const law = (data.sizes.at(-2) / data.sizes.at(-1)) ** (data.degree - 2);
       return `From half the size plain gradient descent waits ${number(plain, 1)} times as long; the law says ${number(law, 0)}. Adam waits ${number(adam, 1)} times as long: its steps are as large however small the gradient is.`;
     };
@@ -101,27 +120,30 @@
 
     // ---- hands -------------------------------------------------------------------------------------------------------
 
+    const label = () => (player.textContent = state.playing ? "Pause" : todo.length ? "Measure" : "Measure again");
     const play = (on) => {
       if (state.playing === on) return;
       state.playing = on;
-      player.textContent = on ? "Pause" : "Measure";
-      set(player, { "aria-pressed": String(on) });
+      label();
       later();
       if (!on) return;
       if (!todo.length) clear();
       else measure();
     };
-    const player = button("Measure", () => play(!state.playing));
+    const player = button("Measure again", () => play(!state.playing));
     player.classList.add("main");
-    const again = button("Start again", clear);
+    const again = button("Back to the start", clear);
+    const why = html("p", { class: "about" }, iclbook.training.refused, "The picture shows a stored run.");
     const heads = slider({ label: "heads", min: 1, max: data.heads, value: state.heads, step: 1, format: String, on: (v) => { state.heads = v; clear(); } });
     const rate = (rule) => slider({ label: { plain: "rate, descent", adam: "rate, Adam" }[rule], min: data.limits[rule][0], max: data.limits[rule][1], value: state.rates[rule], log: true, format: (v) => String(Number(v.toPrecision(2))), on: (v) => { state.rates[rule] = v; clear(); } });
+    const needs = [row("buttons", player, again), row("controls", heads.element, ...rules.map((rule) => rate(rule).element))];
     const parts = [
-      row("buttons", player, again),
+      needs[0],
+      why,
       row("plots", losses.svg, waits.svg),
       legend(["trail positive", data.names.plain], ["trail negative", data.names.adam], ["reference dashed", `the law of ${data.degree} factors, its height from the dots`], ["reference dotted", "the wait ends"]),
       words,
-      row("controls", heads.element, ...rules.map((rule) => rate(rule).element)),
+      needs[1],
     ];
     let begun = false;
     const first = () => {
@@ -130,8 +152,9 @@
           seen = entries.at(-1).isIntersecting;
           if (seen) waiting?.();
         }).observe(losses.svg.closest("figure"));
+      if (begun) return redraw();
       begun = true;
-      redraw();
+      open();
     };
     return { parts, redraw: first, state, play, found: () => found, growth };
   };

@@ -1,12 +1,14 @@
-"""Ways to a page: links to the repository, the preview that a message with a page's address shows, and numbers in the book's search.
+"""Ways to a page: links to the repository, the preview that a message with a page's address shows, and the text that the book's search reads.
 
-The first two hang on two settings of ``_config.yml``: ``repository: url`` and ``html: baseurl``. While they are empty, no page names an address. Search finds ``0.13`` or
-``.13`` in the sections and claims that print it; Sphinx drops numbers, and finds whole pages.
+The first two hang on one setting of ``_config.yml``, ``repository: url``; ``html: baseurl`` is needed where pages stand elsewhere than that host puts them. While it is
+empty, no page names an address. Search finds words and numbers such as ``0.13`` or ``.13`` in sections and claims (``book/assets/search.js``), from the disk too.
 """
 
+import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from html import escape
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -15,20 +17,27 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.search import js_index
-from sphinx.search.en import SearchEnglish
 
-BUTTONS = ("use_repository_button", "use_issues_button", "use_edit_page_button")
+from .. import formulas
+
+BUTTONS = ("use_repository_button", "use_source_button", "use_issues_button", "use_edit_page_button")
 LONGEST = 200
 
 
 def switch_buttons(app: Sphinx, config: Config) -> None:
-    """On ``config-inited``: buttons for the repository, for feedback and for launching stand exactly where an address is known."""
+    """On ``config-inited``: buttons for the repository, its sources, feedback and launching stand exactly where an address is known; and pages have theirs."""
     options = config.html_theme_options
     known = bool(options.get("repository_url"))
+    config.html_baseurl = config.html_baseurl or pages_address(options.get("repository_url", ""))
     options.update(dict.fromkeys(BUTTONS, known))
     if not known:
         options.pop("launch_buttons", None)
+
+
+def pages_address(repository: str) -> str:
+    """Where the host of a repository puts its pages; empty where that is not known."""
+    found = re.fullmatch(r"https://(github|gitlab)\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?", repository)
+    return f"https://{found[2].lower()}.{found[1]}.io/{found[3]}" if found else ""
 
 
 def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
@@ -40,8 +49,12 @@ def describe_page(app: Sphinx, pagename: str, templatename: str, context: dict, 
     about["og:site_name"] = app.config.html_title or title
     if base := app.config.html_baseurl.rstrip("/"):
         about["og:url"] = f"{base}/{pagename}.html"
-        if picture := next(doctree.findall(nodes.image), None):  # its address is that from the page by now
-            about["og:image"] = f"{base}/{normpath(join(dirname(pagename), picture['uri']))}"
+        drawn = [picture["uri"] for picture in doctree.findall(nodes.image)]  # addresses from the page by now
+        drawn += re.findall(
+            r'<img[^>]* src="([^":]+\.png)"', "".join(raw.astext() for raw in doctree.findall(nodes.raw))
+        )
+        if drawn:
+            about["og:image"] = f"{base}/{normpath(join(dirname(pagename), drawn[0]))}"
             about["twitter:card"] = "summary_large_image"
     for name, value in about.items():
         if value:
@@ -62,44 +75,67 @@ def first_paragraph(document: nodes.document) -> str:
 
 # -- search ------------------------------------------------------------------------------------------------------------
 
-#: Decimals, and whole numbers of three digits or more.
-NUMBER = re.compile(r"(?<![\w.])(?:\d*\.\d+(?!\.?\d)|\d{3,}(?![\w.]*\d))")
+#: Read and not searched: code, pictures, what folds out below a figure, and the scoreboard's copy of what the chapters say.
+PLACES = ("section", "details")
+BLOCKS = ("p", "li", "td", "th", "div", "dt", "dd", "summary", "figcaption", "details")
+SKIPPED = "pre, script, details.above-input, style, figure[data-model] .says, .iclbook-origin, .iclbook-list, .iclbook-cite, a.headerlink, .iclbook-permalink, .iclbook-verdict > summary .iclbook-badge"
 
 
-class English(SearchEnglish):
-    """English whose words include decimals, here and in the page that searches; one or two digits alone would be found everywhere."""
-
-    js_splitter_code = r"""
-var splitQuery = (query) => (query.match(/\d*\.\d+|[\p{L}\p{N}_]+/gu) ?? []).filter((word) => !/^\d{1,2}$/.test(word));
-"""
-
-    def split(self, input: str) -> list[str]:
-        """Words and numbers of a text."""
-        return [re.sub(r"^\.", "0.", word) for word in re.findall(r"\d*\.\d+|\w+", input)]
-
-
-def add_numbers(app: Sphinx, exception: Exception | None) -> None:
-    """On ``build-finished``: list every number with its section or claim in the search index, as the objects that a library's manual has."""
+def write_search_text(app: Sphinx, exception: Exception | None) -> None:
+    """On ``build-finished``: the text of every section and claim, as a script, since a page opened from the disk may load scripts only; Sphinx's own index goes."""
     if exception is not None:
         return
-    file = Path(app.outdir) / "searchindex.js"
-    index = js_index.loads(file.read_text(encoding="utf-8"))
-    titles = {tuple(place): title for title, places in index["alltitles"].items() for place in places}
-    numbers = {}
-    for page, name in enumerate(index["docnames"]):
-        for section, place, number in _numbers((file.parent / f"{name}.html").read_text(encoding="utf-8")):
-            numbers[page, titles.get((page, section), index["titles"][page]), place, number] = 0
-    names = list(dict.fromkeys(title for _, title, *_ in numbers))
-    index["objnames"] = {i: ["iclbook", "number", name] for i, name in enumerate(names)}
-    index["objects"] = {"": [[page, names.index(title), 1, *found] for page, title, *found in numbers]}
-    file.write_text(js_index.dumps(index), encoding="utf-8")
+    out = Path(app.outdir)
+    (out / "searchindex.js").unlink(missing_ok=True)
+    found = [
+        [name, *entry]
+        for name in sorted(app.env.found_docs)
+        for entry in entries((out / f"{name}.html").read_text(encoding="utf-8"))
+    ]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    (out / "_static" / "search_text.js").write_text(f"iclbookSearch({text});\n", encoding="utf-8")
 
 
-def _numbers(page: str) -> Iterator[tuple[str, str, str]]:
-    """The numbers of a page, each with the section and the place, a claim or that section, in which it stands."""
-    for text in BeautifulSoup(page, "html.parser").strings:
-        section = text.find_parent("section")
-        if section and text.find_parent(["section", "details", "pre"]).name != "pre":
-            place = text.find_parent(["section", "details"], id=True)["id"]
-            for number in NUMBER.findall(text):
-                yield section["id"], place, re.sub(r"^\.", "0.", number)
+def entries(page: str) -> Iterator[tuple[str, str, str, str]]:
+    """Sections and claims of a page: the place, the page's title, its own title, and the text, a line for each paragraph, without what has a place of its own."""
+    article = BeautifulSoup(page, "html.parser").find("article")
+    if article is None:
+        return
+    for element in article.select(SKIPPED):
+        element.decompose()
+    heading = article.find("h1")
+    title = _text([str(heading.get_text())]) if heading else ""
+    places = article.select("section[id], details.iclbook-verdict[id]")
+    names = {}
+    for place in places:
+        named = place.select_one(".iclbook-line") if place.name == "details" else place.find(["h1", "h2", "h3", "h4"])
+        names[place["id"]] = textwrap.shorten(_text([named.get_text()]), 100, placeholder=" \u2026") if named else title
+        if named and place.name == "section":
+            named.clear()  # the title is shown beside the text
+    parts, last = {place["id"]: [] for place in places}, None
+    for words in article.strings:
+        inner, block = words.find_parent(PLACES, id=True), words.find_parent(BLOCKS)
+        if inner and inner["id"] in parts:
+            parts[inner["id"]].append(f"\0{words}" if block is not last else str(words))
+            last = block
+    for place, found in parts.items():
+        yield place, title, names[place], _text(found)
+
+
+def _text(parts: Iterable[str]) -> str:
+    """Words in one, formulas in letters, a line for each paragraph (which begins with a zero byte)."""
+    text = re.sub(r"\\\((.+?)\\\)|\\\[.+?\\\]", _spoken, "".join(parts), flags=re.DOTALL)
+    lines = (re.sub(r"\s+([.,;:)])(?!\d)", r"\1", " ".join(line.split())) for line in text.split("\0"))
+    return "\n".join(filter(None, lines))
+
+
+@cache
+def _letters(formula: str) -> str:
+    try:
+        return formulas.plain(f"${formula}$")
+    except ValueError:  # TeX that only MathJax reads
+        return " "
+
+
+def _spoken(match: re.Match) -> str:
+    return _letters(match[1]) if match[1] else " "

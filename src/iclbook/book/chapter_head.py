@@ -8,18 +8,23 @@ from pybtex.database import Entry, parse_file
 
 from ..claims import all_ledgers, render
 from ..claims.scoreboard import Board, board
-from ..project import MODEL
+from ..project import MODEL, SLIDERS
+from . import cite
 
 #: Words that a reader takes in within a minute; a figure takes as long as :data:`FIGURE` words, a displayed formula as :data:`FORMULA`.
 WORDS_A_MINUTE, FIGURE, FORMULA = 220, 60, 30
 
 
 def with_summary(notebook: nbformat.NotebookNode, chapter: str, profile: str, root: Path) -> nbformat.NotebookNode:
-    """The notebook with the line after its first cell, or unchanged if the chapter has no ledger."""
+    """The notebook with the line after its first cell, and how it is cited at its end; unchanged if the chapter has no ledger."""
     for ledger in all_ledgers(root):
         if ledger.chapter_name == chapter and notebook.cells:
-            text = markdown(board(ledger, profile, root), minutes(notebook), entries(root).get(ledger.paper))
+            papers = {key: entry for key, entry in entries(root).items() if key == ledger.paper}
+            text = markdown(board(ledger, profile, root), minutes(notebook), papers.get(ledger.paper))
+            title = re.match(r"# (.+)", notebook.cells[0].source)
+            end = cite.markdown(title[1] if title else chapter, chapter, root, papers)
             notebook.cells.insert(1, nbformat.v4.new_markdown_cell(text))
+            notebook.cells += [nbformat.v4.new_markdown_cell(end)] if end else []
     return notebook
 
 
@@ -36,7 +41,9 @@ def with_hero(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if caption := re.match(r"\*[^*]+\*(?=\s|$)", text.source):
         text.source = text.source[caption.end() :].lstrip()
         moved.append(nbformat.v4.new_markdown_cell(caption[0]))
-    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell('See <a href="#figure-1">Figure 1</a>.'))
+    what = "panel" if MODEL in shown.metadata else "picture"
+    place = f'The {what} is <a href="#figure-1">Figure 1</a>, at the head of the page.'
+    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(place))
     notebook.cells[1:1] = moved
     return notebook
 
@@ -93,7 +100,7 @@ def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook with everything below a marked heading, up to the next heading that is no deeper, in an HTML element that opens and closes; a first
     paragraph stays in sight."""
     cells, level = [], 0
-    for cell in notebook.cells:
+    for at, cell in enumerate(notebook.cells):
         heading = re.match("(#+) .+", cell.source) if cell.cell_type == "markdown" else None
         if level and heading and len(heading[1]) <= level:
             cells.append(nbformat.v4.new_markdown_cell("</details>"))
@@ -103,10 +110,30 @@ def with_folds(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             lead, _, rest = cell.source[heading.end() :].lstrip("\n").partition("\n\n")
             if not re.match("[A-Z]", lead):
                 lead, rest = "", f"{lead}\n\n{rest}"
-            opened = f'{heading[0]}\n\n{lead}\n\n<details class="iclbook-fold"><summary>Read on</summary>\n\n{rest}'
+            summary = _inside(notebook.cells[at:], level)
+            opened = f'{heading[0]}\n\n{lead}\n\n<details class="iclbook-fold"><summary>{summary}</summary>\n\n{rest}'
             cell = nbformat.from_dict(cell | {"source": opened})
         cells.append(cell)
     if level:
         cells.append(nbformat.v4.new_markdown_cell("</details>"))
     notebook.cells = cells
     return notebook
+
+
+def _inside(cells: list[nbformat.NotebookNode], level: int) -> str:
+    """What a section that begins with these cells holds: figures, claims, minutes."""
+    ends = (
+        i for i, c in enumerate(cells) if i and c.cell_type == "markdown" and re.match(f"#{{1,{level}}} ", c.source)
+    )
+    inner = cells[: next(ends, len(cells))]
+    shown = [output for cell in inner for output in cell.get("outputs", [])]
+    text = "".join("".join(output.get("data", {}).get("text/html", "")) for output in shown)
+    figures = sum(
+        "image/png" in o.get("data", {}) or bool({MODEL, SLIDERS} & set(o.get("metadata", {}))) for o in shown
+    )
+    counted = [
+        (figures, "figure"),
+        (text.count('class="iclbook-verdict"'), "claim"),
+        (minutes(nbformat.v4.new_notebook(cells=inner)), "minute"),
+    ]
+    return "Read on: " + ", ".join(f"{count} {what}{'s' * (count > 1)}" for count, what in counted if count)

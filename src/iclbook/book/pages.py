@@ -20,7 +20,7 @@ HTML = Path("_build") / "html"
 #: Beside the pages; a dot keeps it out of what a web server shows.
 SEAL = ".sealed"
 #: What pages are made from, beside chapters, ledgers and the library.
-SOURCES = ("_config.yml", "_toc.yml", "book", "references", "requirements.txt", "constraints.txt")
+SOURCES = ("_config.yml", "_toc.yml", "book", "references", "lock.txt")
 
 
 def seal(root: Path, profile: str) -> None:

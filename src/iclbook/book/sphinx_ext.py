@@ -21,7 +21,7 @@ from ..inputs import executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..project import check_profile
 from ..workers import die_with
-from . import addresses, chapter_head, figures, premises, scoreboard_page, status_page
+from . import addresses, borrowed, chapter_head, figures, premises, scoreboard_page, status_page
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -44,8 +44,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.add_node(nodes.image, override=True, html=(figures.visit_image, HTML5Translator.depart_image))
     app.add_post_transform(figures.NumberedFigures)
     app.add_post_transform(FirstUses)
-    app.add_search_language(addresses.English)
-    app.connect("build-finished", addresses.add_numbers)
+    app.connect("build-finished", addresses.write_search_text)
     app.connect("config-inited", use_all_cores)
     app.connect("config-inited", addresses.switch_buttons, priority=100)  # before the theme reads them
     app.connect("html-page-context", addresses.describe_page)
@@ -72,7 +71,7 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
     for marker, markdown in COMPUTED.items():
         if marker in source[0]:
             source[0] = source[0].replace(marker, _or_warn(docname, "", markdown, profile, root))
-    for module in (scoreboard_page, figures):
+    for module in (scoreboard_page, borrowed):
         if module.MARKER.search(source[0]):
             bare = module.MARKER.sub("", source[0])
             source[0] = _or_warn(docname, bare, module.filled, source[0], docname, profile, root)

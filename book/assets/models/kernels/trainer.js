@@ -58,44 +58,66 @@
     let ready = null;
     self.onmessage = async ({ data: { id, kind, asked } }) => {
       if (kind === "load") return void (ready = loaded(asked));
-      kernels = await ready;
-      const answer = answers[kind](asked);
-      self.postMessage({ id, kind, answer });
+      try {
+        kernels = await ready;
+        self.postMessage({ id, answer: answers[kind](asked) });
+      } catch (error) {
+        self.postMessage({ id, error: String(error) });
+      }
     };
   };
 
-  /** A worker as a function: ask(kind, what) -> a promise of its answer. */
+  /** A worker as a function: ask(kind, what) -> a promise of its answer, which is refused from the worker's first failure on. */
   const trainer = () => {
-    const address = URL.createObjectURL(new Blob([`(${work})()`], { type: "text/javascript" }));
-    const worker = new Worker(address);
     const waiting = new Map();
-    let count = 0;
-    worker.onmessage = ({ data: { id, answer } }) => {
-      waiting.get(id)(answer);
+    let [count, failed] = [0, null];
+    const fail = (error) => {
+      failed ??= new Error(`training in the page: ${error.message ?? error}`);
+      for (const { reject } of waiting.values()) reject(failed);
+      waiting.clear();
+    };
+    let worker;
+    try {
+      worker = new Worker(URL.createObjectURL(new Blob([`(${work})()`], { type: "text/javascript" })));
+    } catch (error) {
+      fail(error); // a policy of the page's server
+      return async () => Promise.reject(failed);
+    }
+    worker.onerror = worker.onmessageerror = (event) => {
+      event.preventDefault();
+      fail(event);
+    };
+    worker.onmessage = ({ data: { id, answer, error } }) => {
+      if (error) return fail(error);
+      waiting.get(id)?.resolve(answer);
       waiting.delete(id);
     };
     const post = (kind, asked) => worker.postMessage({ id: ++count, kind, asked });
     const loading = kernels().then((text) => post("load", text));
     return async (kind, asked) => {
       await loading;
+      if (failed) throw failed;
       post(kind, asked);
-      return new Promise((resolve) => waiting.set(count, resolve));
+      return new Promise((resolve, reject) => waiting.set(count, { resolve, reject }));
     };
   };
   let fetched = null;
   const kernels = () =>
-    (fetched ??= new Promise((resolve) => {
+    (fetched ??= new Promise((resolve, reject) => {
       if (iclbook.kernels) return resolve(iclbook.kernels.bytes);
       const script = document.createElement("script");
       script.src = `${folder}attention.js`;
-      script.onload = () => resolve(iclbook.kernels.bytes);
+      Object.assign(script, { onload: () => resolve(iclbook.kernels.bytes), onerror: () => reject(new Error("attention.js is not there")) });
       document.head.append(script);
     }));
 
   /** Whether this browser runs vectors in WebAssembly: the smallest module that has one. */
   const able = () =>
     typeof DecompressionStream === "function" &&
+    typeof Worker === "function" &&
+    typeof WebAssembly === "object" && // absent where a browser locks itself down
     WebAssembly.validate(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11]));
 
-  iclbook.training = { able, worker: trainer };
+  const refused = "This browser does not train here (its worker or WebAssembly with vectors is missing, refused or has failed). ";
+  iclbook.training = { able, refused, worker: trainer };
 })();

@@ -3,7 +3,7 @@
 from ...training.catalogue import Catalogue
 from ...training.computation import Computation
 from ...training.study import Study
-from . import heads_as_steps, rates, waits
+from . import chance, escape, heads_as_steps, rates, waits
 from .models import FIRST
 
 __all__ = ["results", "studies", "train"]
@@ -12,16 +12,20 @@ __all__ = ["results", "studies", "train"]
 def studies(profile: str) -> dict[str, Study | Computation]:
     """Studies of the crossing at a profile, by name."""
     trained = heads_as_steps.pair_studies(profile) | rates.rate_studies(profile)
-    # name -> what computes it, groups, draws at the paper profile, how far two machines may lie apart; in all but the first a model may rest
+    # name -> what computes it, groups, draws at the paper profile, how far two machines may lie apart; in some a model may rest
     rows = {
         "waits": (waits.departures, tuple(waits.SIZES), 4, 10 * waits.ACCURACY),
         "leads": (waits.leads, tuple(waits.LEAD_SIZES), 400, 100 * waits.ACCURACY),  # small differences of two times
         "second_jump": (waits.second_plateaus, ("trained",), 24, 100 * waits.ACCURACY),
-        "sgd_waits": (waits.sgd_waits, (waits.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
+        "sgd_waits": (chance.sgd_waits, (chance.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
+        "noisy_waits": (chance.noisy_waits, tuple(chance.NOISY)[: None if profile == "paper" else 1], 8, 0.05),
+        "chance_waits": (chance.chance_waits, tuple(map(str, chance.COUNTS[profile])), 4, 100 * waits.ACCURACY),
+        "escapes": (escape.escapes, escape.names(profile), 4, 100 * waits.ACCURACY),
+        "thresholds": (escape.thresholds, escape.DECAYED, 4, 100 * waits.ACCURACY),
     }
     for name, (compute, groups, draws, within) in rows.items():
         count = draws if profile == "paper" else 2
-        resting = () if name == "waits" else groups
+        resting = groups if name in ("leads", "second_jump", "sgd_waits", "noisy_waits") else ()
         trained[name] = Computation("crossing", name, compute, groups, FIRST, count, within, resting)
     return trained
 

@@ -13,15 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ...draw import numpy_rng
 from ...errors import UserError
 from ...statistics import Estimate, bootstrap_error, standard_error
 from ...store import Results
-from ...tasks import Batch
 from ...training.flow import Flow, gradient_flow
 from ...training.landscape import Landscape
 from ..recall2025.stages import first_passage
-from .models import FIRST, MODELS, REGRESSION, Array, heads_and_slope, softmax_heads
+from .models import FIRST, MODELS, Array, softmax_heads
 
 #: The wait ends when the loss has fallen by this share of what it is at the origin.
 FALLEN = 0.005
@@ -278,44 +276,3 @@ def adam_values(draws: int) -> dict[str, object]:
         grown.append(np.divide(*waited))
     adam, flow = np.transpose(grown)
     return {"stages/adam/growth": Estimate.mean(adam), "stages/adam/flow": flow.mean()}
-
-
-#: Stochastic gradient descent on fresh prompts: sizes of the start, rate, batch, and most steps.
-SGD_SIZES, RATE, BATCH, MOST_STEPS = (0.1, 0.05, 0.025, 0.0125), 0.05, 64, 400_000
-#: Which of the sizes are tried at a profile.
-SGD_GROUPS = {"paper": "heads", "smoke": "large sizes"}
-#: Steps between two looks at the loss, relative to those taken.
-LOOK = 0.01
-
-
-def sgd_wait(size: float, draw: int) -> float:
-    """Steps of plain SGD on fresh prompts, from ``size`` times a direction, until two heads have lowered the loss on 2,048 other prompts by the share that
-    :func:`leave` asks for; looked at every hundredth of the way; not a number for never."""
-    judge = softmax_heads(2, draw, 512)
-    theta, step, look = size * judge.start(draw), 0, 1
-    goal = (1 - FALLEN) * judge.value(0 * theta)
-    rng = numpy_rng((draw, 7))
-    while step < MOST_STEPS:
-        if step >= look:
-            if judge.value(theta) <= goal:
-                return float(step)
-            look = step + max(1, int(LOOK * step))
-        x = rng.standard_normal((REGRESSION.L + 1, REGRESSION.d, BATCH))
-        y = (x * rng.standard_normal((REGRESSION.d, BATCH)) / np.sqrt(REGRESSION.d)).sum(1, keepdims=True)
-        batch = Batch(np.concatenate([x[:-1], y[:-1]], 1), x[-1], y[-1])
-        theta = theta - RATE * heads_and_slope(batch, theta)[1]
-        step += 1
-    return float("nan")
-
-
-def sgd_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
-    """Waits ``(D, 4)`` in steps at :data:`SGD_SIZES`."""
-    sizes = SGD_SIZES if group == "heads" else SGD_SIZES[:2]
-    return {"steps": np.array([[sgd_wait(size, draw) for size in sizes] for draw in draws])}
-
-
-def sgd_values(results: Results, profile: str) -> dict[str, object]:
-    """Degree that the waits ``(D, S)`` under SGD show at each halving of the size, 2 plus the logarithm of the wait's growth to the base 2, and over all of them."""
-    steps = results[f"{SGD_GROUPS[profile]}/steps"]
-    each = 2 + np.log2(steps[:, 1:] / steps[:, :-1])
-    return {"stages/sgd/degree": Estimate.mean(each.mean(1)), "stages/sgd/degrees": Estimate.mean(each.T)}

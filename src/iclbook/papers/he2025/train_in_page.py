@@ -20,8 +20,8 @@ from ...tasks import LinearRegression
 from ...training import Group, History, Run, Trainer
 from . import predictors, true_loss
 from .circuits import Heads, read_heads
-from .loss import eta_star, manifold_mu
-from .page_models import QUERY, SHOWN, Head, effective, pairs_on_line, plot_answers
+from .loss import eta_star
+from .page_models import QUERY, SHOWN, Head, answers, effective, on_line, pairs_on_line, plot_answers
 from .trained_circuits import paper_limits
 
 #: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
@@ -41,7 +41,9 @@ SEEDS = 100
 #: Training in the page stops here, where the paper's does.
 MOST = 500_000
 #: Frames of the run that the still picture shows, for browsers that cannot train.
-FRAMES = 24
+FRAMES = 48
+#: An answer is called straight where its rms distance from the best straight line is less than this share of its own rms.
+STRAIGHT = 0.05
 #: Names for readers, in the order of ``native/page/page.c``.
 ACTIVATIONS = {
     "softmax": "softmax",
@@ -54,12 +56,12 @@ SCALES = {"printed": "none", "coded": "code"}
 #: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
 TRY = ("key", "name", "settings", "text", "claim", "link")
 TRIES = (
-    ("pair", "Two heads", {}, "Both heads begin on one side and act as one. Then one of them changes its side, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
+    ("pair", "Two heads", {}, "Both heads begin by adding and act as one. Then one of them changes its sign and subtracts, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
     ("one", "One head", {"heads": 1, "seed": 0}, "One head is a kernel smoother: its loss stops at {one_head:.3f}, and its answer bends.", "single-head", "The claim on one head"),
     ("never", "No pair", {"seed": 6}, "From some starts, about one in five, two heads keep one sign for good. They do no better than one head.", "both-signs", "The claim on both signs"),
     ("dummy", "Four heads", {"heads": 4, "seed": 2}, "One pair does the work. The other two heads fade: dummy heads, with small ω and small μ.", "fig2.7", "Figure 2.7"),
     ("large", "A large start", {"scale": 2.0, "seed": 4}, "From entries twice as large a pair forms, too. It takes longer until KQ is a multiple of the identity.", "robust", "The claim on other starts"),
-    ("rate", "A high rate", {"rate": 0.02, "seed": 16}, "At rate 0.02 γ stays near 0.28. Lower the rate while it trains (in the page), and γ falls: it is not the minimum of the loss.", "q-minimiser", "Our question on γ"),
+    ("rate", "A high rate", {"rate": 0.02, "seed": 16}, "At rate 0.02 γ stays near 0.28. At a lower rate γ falls: it is not the minimum of the loss.", "q-minimiser", "Our question on γ"),
     ("linear", "Linear attention", {"heads": 1, "activation": "linear", "seed": 0}, "Without a softmax one head makes the gradient step alone. It needs no pair.", "fig4.1", "Figure 4.1"),
 )  # fmt: skip
 
@@ -91,9 +93,10 @@ def course_of_heads(task: LinearRegression, history: History, settings: Mapping[
 
 def film(history: History, scale: float) -> list[dict[str, Any]]:
     """Frames of a run for browsers that cannot train: step, loss and heads."""
-    frames = []
-    for t in np.unique(np.linspace(0, len(history.steps) - 1, FRAMES).round().astype(int)):
-        heads = [{"kq": h["kq"].round(4), "ov": h["ov"].round(3)} for h in heads_at(history, t, scale)]
+    frames, steps = [], history.steps
+    wanted = np.geomspace(max(1, steps[-1] / 1000), steps[-1], FRAMES)
+    for t in np.unique([0, *np.searchsorted(steps, wanted.round())]):
+        heads = [{k: v.astype(float).round(4) for k, v in head.items()} for head in heads_at(history, t, scale)]
         loss = round(float(np.nan_to_num(history.loss[t, 0])), 4)  # before the first step there is none
         frames.append({"step": history.steps[t], "loss": loss, "heads": heads})
     return frames
@@ -118,7 +121,8 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
     for one in tries:
         one["text"] = one["text"].format(one_head=loss_levels(task)[0]["loss"])
         one["anchor"] = anchors[f"he2025/{one['claim']}"]
-    gammas = np.geomspace(0.06, 0.8, 60)
+    frames, end = film(history, score_scale(task, BEGIN)), int(history.steps[-1])
+    said = sentence(task, frames[-1]["heads"])
     data = {
         "d": task.d,
         "L": task.L,
@@ -134,24 +138,91 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
         "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
         "levels": loss_levels(task),
         "paper": {"omega": omega, "mu": mu},
-        "manifold": np.stack([gammas, manifold_mu(gammas, task.d, task.L, task.noise_var)], -1).round(4),
         "pairs": pairs_on_line(task, SHOWN),
         "query": QUERY,
         "most": MOST,
-        "film": film(history, score_scale(task, BEGIN)),
+        "film": frames,
+        "moments": [step for step in (10, 100, 1000) if step < end] + [end],
+        "straight": STRAIGHT,
         "tries": tries,
         "page": "../notebooks/linear_regression.html",
     }
-    alt = (
-        f"Two heads after {history.steps[-1]:,} steps: the loss has fallen from one head's best to one gradient step, omega and mu have become "
-        "opposite, and the answer runs straight."
-    )
-    title = "Train the paper's model here"
+    title = "Two heads learn to answer: train them here"
     description = (
-        "Press Train: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the query, "
-        "while it trains. Discs: the weight with which a pair's response enters. Dashed: closed forms, and the paper's values."
+        "The picture shows the end of a stored run. Press Train again: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the "
+        "query, while it trains. Orange adds, blue subtracts. Discs: the weight with which a pair's response enters. Green, dashed: closed forms."
     )
-    return PageModel("train", data, lambda: figure(task, history), alt, title, description)
+    says = f"Step {end:,}, the end of a stored run: {said}"
+    return PageModel(
+        "train",
+        data,
+        lambda: two_heads_cancel(task, history),
+        f"Answers of the heads at four moments of a run, and its loss. {says}",
+        title,
+        description,
+        says,
+    )
+
+
+def shape(task: LinearRegression, heads: Sequence[Head]) -> tuple[float, float]:
+    """Of the heads' answer to the prompt of the panel, where it is drawn: its rms distance from the best straight line over its rms, and the slope of that line
+    over the slope of one gradient step."""
+    grid, pairs = np.linspace(-4, 4, 65), pairs_on_line(task, SHOWN)
+    tokens = np.concatenate([on_line(pairs[:, 0], task.d), pairs[:, 1:]], axis=-1)
+    y = answers(list(heads), tokens, on_line(grid, task.d).T).clip(-9, 9)
+    slope, level = np.polyfit(grid, y, 1)
+    x, response = pairs.T
+    step = eta_star(task.d, task.L, task.noise_var) * np.mean(response * (x - x.mean()))
+    return float(np.sqrt(np.mean((y - slope * grid - level) ** 2) / np.mean(y**2))), float(slope / step)
+
+
+def sentence(task: LinearRegression, heads: Sequence[Head]) -> str:
+    """What the panel says of two heads of opposite signs, or of one sign, as ``book/assets/models/train.js`` says it."""
+    bend, slope = shape(task, heads)
+    signs = {bool(head["ov"][-1] > 0) for head in heads}
+    who = "one head adds, one subtracts" if len(signs) == 2 else f"two heads {'add' if signs == {True} else 'subtract'}"
+    how = "runs straight" if bend < STRAIGHT else "bends"
+    return f"{who}. The answer {how}: it departs from a straight line by {bend:.0%} of its size. Its slope is {slope:.0%} of one gradient step's.".replace(
+        "%", " %"
+    )
+
+
+def _colour(mu: float) -> str:
+    """Of a head: orange where it adds, blue where it subtracts."""
+    return style.COLOURS["positive" if mu > 0 else "negative"]
+
+
+def two_heads_cancel(task: LinearRegression, history: History) -> Figure:
+    """Four moments of a run: the answer of each head by itself and their sum, to one prompt; below, the loss with these moments and the levels that it comes to."""
+    pairs, grid, scale, steps = (
+        pairs_on_line(task, SHOWN),
+        np.linspace(-4, 4, 161),
+        score_scale(task, BEGIN),
+        history.steps,
+    )
+    tokens = np.concatenate([on_line(pairs[:, 0], task.d), pairs[:, 1:]], axis=-1)
+    queries = on_line(grid, task.d).T
+    fig, whole = style.figure(1, height=4.6)
+    whole.remove()
+    rows = fig.add_gridspec(2, 4, height_ratios=[1, 1.25])
+    moments = np.searchsorted(steps, [10, 100, 1000, steps[-1]]).clip(max=len(steps) - 1)
+    loss = fig.add_subplot(rows[1, :])
+    for column, t in enumerate(moments):
+        ax, heads = fig.add_subplot(rows[0, column]), heads_at(history, t, scale)
+        for head in heads:
+            ax.plot(grid, answers([head], tokens, queries), color=_colour(head["ov"][-1]), lw=1)
+        ax.plot(grid, answers(heads, tokens, queries), color=style.INK, lw=2.2)
+        ax.plot(*pairs.T, ".", color=style.INK, ms=3)
+        ax.set(xlim=(-4, 4), ylim=(-4, 4), xticks=[], yticks=[])
+        ax.set_title(f"step {steps[t]:,}", fontsize=9)
+        loss.plot(max(steps[t], 10), history.loss[max(t, 1), 0], "o", color=style.INK, ms=5, zorder=3)
+    after = steps > 0
+    loss.plot(steps[after], history.loss[after, 0], color=style.INK)
+    for level in loss_levels(task):
+        loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
+        loss.text(11, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=8)
+    loss.set(xscale="log", xlabel="step", ylabel="loss", xlim=(9, 1.1 * max(1000, steps[-1])), ylim=(0, 1.3))
+    return fig
 
 
 def figure(task: LinearRegression, history: History, settings: Mapping[str, Any] = BEGIN) -> Figure:
@@ -174,7 +245,8 @@ def figure(task: LinearRegression, history: History, settings: Mapping[str, Any]
         for sign in (1, -1):
             style.paper_line(ax, sign * level, label="paper" if sign > 0 else None)
         for h, values_of_head in enumerate(values[after, 0].T):
-            ax.plot(steps, values_of_head, label=f"head {h + 1}" if len(values.T) <= 4 else None)
+            look = {"color": _colour(found.mu[-1, 0, h]), "ls": ("-", "--", "-.", ":")[h % 4]}
+            ax.plot(steps, values_of_head, label=f"head {h + 1}" if len(values.T) <= 4 else None, **look)
         ax.set(ylabel=name)
     heads[0].legend(fontsize=7, loc="lower left")
     for ax in (loss, *heads):

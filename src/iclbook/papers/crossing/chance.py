@@ -1,0 +1,165 @@
+"""Two heads on prompts whose symmetries hold only on average: N prompts drawn once and for all, and fresh batches.
+
+On N prompts answers correlate with the context's mean, ``c = E[y_q zbar]``, and outputs times values fit that: two factors, which grow at the rate ``2 |c|``.
+Over draws of regression with beta ~ N(0, I / d) and L examples ``E|c|^2 = (d + 1 + 2 / d) / (L N)``, which follows from ``E[|beta|^2 (d + |beta|^2)] / (L N)``. So the
+wait is about ``min(C eps^-2, sqrt(N) log(1 / eps))``: chance takes over below sizes of order ``N^(-1/4)``.
+
+With a fresh batch of B prompts in each step of size eta, c has another direction in each step, and the logarithm of the weights' size takes random steps: it
+diffuses by one in about ``B / (eta sqrt(B) 2 |c|)^2`` steps. Waits longer than that are no power of the size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from ...draw import numpy_rng
+from ...statistics import Estimate
+from ...store import Results
+from ...tasks import Batch
+from ...training.landscape import Landscape
+from .models import FIRST, REGRESSION, Array, heads_and_slope, heads_of, prompts, softmax_heads
+from .waits import FALLEN, leave
+
+# -- N prompts, drawn once ----------------------------------------------------------------------------------------------------
+
+#: Numbers of prompts at a profile, and sizes of the start.
+COUNTS = {"paper": (32, 128, 512, 2048), "smoke": (32, 128)}
+CHANCE_SIZES = 0.1 / 2.0 ** np.arange(7)
+
+
+def rate_of_chance(count: float) -> float:
+    """Root mean square of ``2 |c|`` over draws of ``count`` prompts."""
+    d, L = REGRESSION.d, REGRESSION.L
+    return float(2 * np.sqrt((d + 1 + 2 / d) / (L * count)))
+
+
+def plain_heads(draw: int, count: int) -> tuple[Landscape, float]:
+    """Two heads on ``count`` prompts as they are drawn, and the rate ``2 |c|`` of these prompts."""
+    batch = prompts(REGRESSION, draw, count)
+    arrays = Batch(*(np.ascontiguousarray(part) for part in batch))
+    correlation = (arrays.target[0] * arrays.context.mean(0)).mean(-1)
+    landscape = replace(heads_of(2)(batch), evaluate=partial(heads_and_slope, arrays))
+    return landscape, float(2 * np.linalg.norm(correlation))
+
+
+def chance_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
+    """``rate (D,)``, ``times (D, S)`` of leaving on so many prompts, and ``symmetric (D, S)`` on symmetric ones from the same starts."""
+    rates, times, symmetric = [], [], []
+    for draw in draws:
+        landscape, rate = plain_heads(draw, int(group))
+        start, even = landscape.start(draw), softmax_heads(2, draw)
+        rates.append(rate)
+        times.append([leave(landscape, size * start).first() for size in CHANCE_SIZES])
+        symmetric.append(leave(even, CHANCE_SIZES[-1] * start).first() * (CHANCE_SIZES[-1] / CHANCE_SIZES) ** 2)
+    return {"rate": np.array(rates), "times": np.array(times), "symmetric": np.array(symmetric)}
+
+
+def correlations(draws: int, count: int = 128) -> Array:
+    """``4 |c|^2 N`` ``(draws,)`` of that many draws of ``count`` prompts."""
+    batches = (prompts(REGRESSION, draw, count) for draw in range(FIRST, FIRST + draws))
+    return np.array([4 * count * float(((b.target[0] * b.context.mean(0)).mean(-1) ** 2).sum()) for b in batches])
+
+
+def chance_values(results: Results, counts: Sequence[int], draws: int = 400) -> dict[str, object]:
+    """``chance/rate``: root mean square of ``2 |c| sqrt(N)``, and its prediction. ``chance/steps``: growth of the wait in the last halving of the size times ``2 |c| /
+    log 2``, of 32 and 128 prompts, where outputs and values alone end the wait; ``chance/power_steps``: what the power law gives in their place.
+    ``chance/taken``: the wait from the smallest start over that on symmetric prompts, for each N."""
+    few, square = counts[:2], Estimate.mean(correlations(draws))
+    of = {n: results.group(str(n)) for n in counts}
+    last = {
+        of_: [np.diff(of[n][of_])[:, -1] * of[n]["rate"] / np.log(2) for n in few] for of_ in ("times", "symmetric")
+    }
+    taken = [np.log(group["times"][:, -1] / group["symmetric"][:, -1]) for group in of.values()]
+    return {
+        "chance/rate": Estimate(square.value**0.5, square.error / (2 * square.value**0.5)),
+        "chance/predicted": rate_of_chance(1),
+        "chance/steps": Estimate.mean(np.array(last["times"])),
+        "chance/power_steps": np.mean(last["symmetric"], 1),
+        "chance/taken": np.exp(np.mean(taken, 1)),
+    }
+
+
+# -- fresh prompts in every step ----------------------------------------------------------------------------------------------
+
+#: Plain SGD's sizes of the start, rate, batch, and most steps, and which of the sizes are tried at a profile.
+SGD_SIZES, RATE, BATCH, MOST_STEPS = (0.1, 0.05, 0.025, 0.0125), 0.05, 64, 400_000
+SGD_GROUPS = {"paper": "heads", "smoke": "large sizes"}
+#: Steps between two looks at the loss, relative to those taken.
+LOOK = 0.01
+#: Batches and rates between which ``B / eta^2`` varies by 32.
+NOISY = {"8 at .2": (8, 0.2), "8 at .1": (8, 0.1), "32 at .2": (32, 0.2), "16 at .1": (16, 0.1), "64 at .1": (64, 0.1)}
+#: Waits that the power law predicts, in diffusion times; the longest that is awaited, in the same unit.
+AHEAD, LONGEST = 2.0 ** np.arange(-3, 6, 2), 100
+
+
+def diffusion_steps(batch: int, rate: float) -> float:
+    """Steps in which the logarithm of the weights' size diffuses by about one, the diffusion time: ``1 / (eta 2 |c|)^2`` with the ``|c|`` of one batch."""
+    return 1 / (rate * rate_of_chance(batch)) ** 2
+
+
+def sgd_wait(start: Array, judge: Landscape, draw: int, batch: int, rate: float, most: int) -> float:
+    """Steps of plain SGD on fresh batches from ``start`` until two heads have lowered the loss of ``judge`` by the share that :func:`leave` asks for; looked at
+    every hundredth of the way; not a number for never."""
+    theta, step, look = start, 0, 1
+    goal = (1 - FALLEN) * judge.value(0 * theta)
+    rng = numpy_rng((draw, 7))
+    while step < most:
+        if step >= look:
+            if judge.value(theta) <= goal:
+                return float(step)
+            look = step + max(1, int(LOOK * step))
+        x = rng.standard_normal((REGRESSION.L + 1, REGRESSION.d, batch))
+        y = (x * rng.standard_normal((REGRESSION.d, batch)) / np.sqrt(REGRESSION.d)).sum(1, keepdims=True)
+        made = Batch(np.concatenate([x[:-1], y[:-1]], 1), x[-1], y[-1])
+        theta = theta - rate * heads_and_slope(made, theta)[1]
+        step += 1
+    return float("nan")
+
+
+def sgd_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Waits ``(D, 4)`` in steps at :data:`SGD_SIZES`, judged on 2,048 other prompts."""
+    sizes, found = SGD_SIZES if group == "heads" else SGD_SIZES[:2], []
+    for draw in draws:
+        judge = softmax_heads(2, draw, 512)
+        found.append([sgd_wait(size * judge.start(draw), judge, draw, BATCH, RATE, MOST_STEPS) for size in sizes])
+    return {"steps": np.array(found)}
+
+
+def sgd_values(results: Results, profile: str) -> dict[str, object]:
+    """Degree that the waits ``(D, S)`` under SGD show at each halving of the size, 2 plus the logarithm of the wait's growth to the base 2, and over all of them."""
+    steps = results[f"{SGD_GROUPS[profile]}/steps"]
+    each = 2 + np.log2(steps[:, 1:] / steps[:, :-1])
+    return {"stages/sgd/degree": Estimate.mean(each.mean(1)), "stages/sgd/degrees": Estimate.mean(each.T)}
+
+
+def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Waits ``times (D, A)`` in diffusion times, of SGD at a batch and a rate from starts of which gradient flow would wait :data:`AHEAD` such times."""
+    batch, rate = NOISY[group]
+    unit, found = diffusion_steps(batch, rate), []
+    for draw in draws:
+        judge = softmax_heads(2, draw)
+        small = CHANCE_SIZES[-1] * judge.start(draw)
+        wait = leave(judge, small).first() / rate  # in steps; grows as size^-2
+        starts = [small * np.sqrt(wait / (ahead * unit)) for ahead in AHEAD]
+        found.append([sgd_wait(start, judge, draw, batch, rate, int(LONGEST * unit)) / unit for start in starts])
+    return {"times": np.array(found)}
+
+
+def noisy_values(results: Results) -> dict[str, object]:
+    """Means over draws of the logarithm of the wait, their range ``(A,)`` over batches and rates at each predicted wait, in diffusion times and in steps;
+    and the power with which the wait grows with the predicted one, at first and at last (1 is the law of gradient flow)."""
+    kept = [group for group in NOISY if f"{group}/times" in results.arrays]
+    logs = np.array([np.log(results[f"{group}/times"]) for group in kept])  # (G, D, A)
+    units = np.log([diffusion_steps(*NOISY[group]) for group in kept])
+    steps = np.diff(logs.mean(0)) / np.log(AHEAD[1] / AHEAD[0])
+    means = Estimate.mean(logs.swapaxes(1, 2))
+    high, low = means.value.argmax(0), means.value.argmin(0)
+    errors = [np.hypot(means.error[h, a], means.error[l, a]) for a, (h, l) in enumerate(zip(high, low, strict=True))]
+    return {
+        "noise/apart": Estimate(np.ptp(means.value, 0), np.array(errors)),
+        "noise/apart_in_steps": np.ptp(means.value + units[:, None], 0),
+        "noise/first": Estimate.mean(steps[:, 0]),
+        "noise/last": Estimate.mean(steps[:, -1]),
+    }

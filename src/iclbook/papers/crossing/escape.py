@@ -1,0 +1,279 @@
+"""What a loss alone says of its wait, before any flow: how many factors must grow together, along which direction, and how long a start along it waits.
+
+Near the origin ``L(r v) = L(0) - s r^p + ...`` for the unit vector v along which the loss falls most. There the gradient is radial, so that gradient flow from
+``size * v`` grows as ``dr/dt = p s r^(p - 1)`` (the same follows for p = 2 from every start: ``2 s`` is the largest eigenvalue of minus the hessian at 0). A start
+b times smaller therefore waits longer by
+
+    ``log(b) / (2 s)``                                      for p = 2,
+    ``(b^(p - 2) - 1) / (p (p - 2) s size^(p - 2))``        for p > 2,
+
+and under weight decay, ``L + decay |theta|^2 / 2``, it never leaves from below the size at which ``p s size^(p - 2) = decay``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+
+from ...draw import numpy_rng
+from ...statistics import Estimate
+from ...store import Results
+from ...tasks.linear_regression import AffineRegression
+from ...training.flow import gradient_flow
+from ...training.landscape import Landscape
+from .models import FIRST, MODELS, Array, heads_of, mirrored, prompts
+from .waits import SIZES, Resting, Sizes, leave
+
+#: Radius at which the search begins, by what it grows while nothing is seen to fall, and the fall, as a share of the loss at 0, that rounding cannot make.
+RADIUS, GROWTH, SEEN = 0.01, 2.0, 1e-10
+#: Largest radius that is still called small.
+LARGEST = 1.0
+#: Random directions from which each search begins.
+DIRECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Escape:
+    """Where a loss falls first.
+
+    Attributes:
+        exponent: of the fall with the radius, as measured between two radii.
+        strength: s, of ``L(0) - L(r v) = s r^p``.
+        direction: v ``(n,)``, of length 1.
+    """
+
+    exponent: float
+    strength: float
+    direction: Array
+
+    @property
+    def degree(self) -> int:
+        """p, the whole number next to the exponent."""
+        return round(self.exponent)
+
+    def longer(self, size: float, factor: float) -> float:
+        """By how much a start ``factor`` times smaller waits longer than one of length ``size`` along the direction."""
+        if self.degree == 2:
+            return float(np.log(factor) / (2 * self.strength))
+        power = self.degree - 2
+        return (factor**power - 1) / (self.degree * power * self.strength * size**power)
+
+    def stuck_below(self, decay: float) -> float:
+        """Length below which weight decay keeps a start along the direction from leaving, for p > 2."""
+        return float((decay / (self.degree * self.strength)) ** (1 / (self.degree - 2)))
+
+
+def _lowest(landscape: Landscape, radius: float, starts: Sequence[Array]) -> tuple[float, Array]:
+    """The lowest loss on the sphere of a radius, less that at 0, and where it lies (a unit vector), the best of searches from some directions."""
+    origin, found = landscape.value(np.zeros_like(starts[0])), []
+    for start in starts:
+        # losses near 0 differ little: in units of how much this one falls, a minimiser's tolerances mean something
+        unit = max(radius * abs(start @ landscape.gradient(radius * start)), np.finfo(float).tiny)
+
+        def on_sphere(w: Array, unit: float = unit) -> tuple[float, Array]:
+            length = np.linalg.norm(w)
+            v = w / length
+            loss, slope = landscape.evaluate(radius * v)
+            return (loss - origin) / unit, radius * (slope - v * (v @ slope)) / length / unit
+
+        options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-14, "gtol": 1e-10}
+        best = minimize(on_sphere, start, jac=True, method="L-BFGS-B", options=options)
+        found.append((best.fun * unit, best.x / np.linalg.norm(best.x)))
+    return min(found, key=lambda one: one[0])
+
+
+def escape(landscape: Landscape, seed: int) -> Escape:
+    """Degree, direction and strength of a loss's first fall, from its value and gradient near 0 and no flow.
+
+    The search minimises the loss on small spheres. The exponent is one plus that of the slope ``-v . dL/dtheta`` between the radius and twice the radius; the
+    slope has no rounding from a difference of losses.
+
+    Raises:
+        Resting: the loss falls in no direction that the search finds.
+    """
+    n = len(landscape.start(seed))
+    rng, origin = numpy_rng((seed, 11)), landscape.value(np.zeros(n))
+    starts = [v / np.linalg.norm(v) for v in rng.standard_normal((DIRECTIONS, n))]
+    radius = RADIUS
+    while radius <= LARGEST:
+        fall, v = _lowest(landscape, radius, starts)
+        if -fall > SEEN * origin:
+            break
+        radius *= GROWTH
+    else:
+        raise Resting("the loss falls in no direction near the origin")
+    near, far = (-v @ landscape.gradient(r * v) for r in (radius, GROWTH * radius))
+    exponent = 1 + np.log(far / near) / np.log(GROWTH)
+    p = round(exponent)
+    return Escape(float(exponent), float(near / (p * radius ** (p - 1))), v)
+
+
+# -- the constants of the law, predicted and measured -------------------------------------------------------------------------
+
+
+class Tricky(NamedTuple):
+    """A model whose degree a count of the factors on its path from the prompt to the answer gets wrong: that count, its sizes, and what it overlooks."""
+
+    naive: int
+    sizes: Sizes
+    why: str
+
+
+def product(*paths: Sequence[int]) -> Callable[[int], Landscape]:
+    """``(1 - sum of products)^2`` of the factors with these numbers, whatever the draw."""
+
+    def evaluate(x: Array) -> tuple[float, Array]:
+        rest, slope = 1 - sum(np.prod(x[list(path)]) for path in paths), np.zeros_like(x)
+        for path in paths:
+            for i, factor in enumerate(path):
+                slope[factor] -= 2 * rest * np.prod([x[f] for j, f in enumerate(path) if j != i])
+        return float(rest**2), slope
+
+    count = 1 + max(max(path) for path in paths)
+    return lambda draw: Landscape(lambda seed: numpy_rng(seed).uniform(0.5, 1.5, count), evaluate)
+
+
+def _with_a_mean(draw: int) -> Landscape:
+    """Two heads on labels ``a + beta . x``, each prompt with its mirror image of negated covariates: what a mean over the context then tells is the label's own mean."""
+    return heads_of(2)(mirrored(prompts(AffineRegression(d=2, L=12, noise_var=0.0), draw, 64)))
+
+
+TRICKY = {
+    "few": Tricky(4, SIZES["few"], "answers correlate by chance with the context's mean"),
+    "mean": Tricky(4, Sizes(0.02, 4, 2, "two heads, labels with a mean"), "the context's mean tells the labels' mean"),
+    "twice": Tricky(2, Sizes(0.1, 4, 3, "a factor used twice"), "one of two factors enters squared"),
+    "shortcut": Tricky(3, Sizes(0.02, 10, 2, "two paths"), "a second, shorter path leaves first"),
+}
+EVERY = MODELS | {"mean": _with_a_mean, "twice": product((0, 0, 1)), "shortcut": product((0, 1, 2), (3, 4))}
+#: Sizes of all models, tricky ones too.
+ALL_SIZES = SIZES | {name: tricky.sizes for name, tricky in TRICKY.items()}
+
+
+def escapes(model: str, draws: Sequence[int]) -> dict[str, Array]:
+    """For each draw of prompts the ``exponent`` and ``strength`` before any flow, then ``times (D, 2)`` of leaving along the direction found, at two sizes."""
+    sizes, found = ALL_SIZES[model].scales()[1:3], {"exponent": [], "strength": [], "times": []}
+    for draw in draws:
+        landscape = EVERY[model](draw)
+        first = escape(landscape, draw)
+        found["exponent"].append(first.exponent)
+        found["strength"].append(first.strength)
+        found["times"].append([leave(landscape, size * first.direction).first() for size in sizes])
+    return {name: np.array(values) for name, values in found.items()}
+
+
+#: Models whose search and flow take a second.
+QUICK = ("heads", "recall", "chain", *TRICKY)
+
+
+def names(profile: str) -> tuple[str, ...]:
+    """Models whose escape is computed at a profile."""
+    return tuple(ALL_SIZES) if profile == "paper" else QUICK
+
+
+def longer_waits(results: Results) -> dict[str, dict[str, Array]]:
+    """For each model and draw ``(D,)`` by how much longer a start a factor smaller waits, ``predicted`` before the flow and ``measured``; ``first``: its escapes."""
+    found = {}
+    for name, sizes in ALL_SIZES.items():
+        if f"{name}/times" in results.arrays:
+            of = results.group(name)
+            first = [Escape(*one, np.zeros(0)) for one in zip(of["exponent"], of["strength"], strict=True)]
+            predicted = np.array([one.longer(sizes.scales()[1], sizes.factor) for one in first])
+            found[name] = {"first": first, "predicted": predicted, "measured": np.diff(of["times"])[:, 0]}
+    return found
+
+
+def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[str, Array]) -> dict[str, object]:
+    """How far exponents lie from the degrees that hold (``off``; ``naive_off`` are counts of the factors on the path to the answer); waits measured over predicted
+    (``ratios``, means over draws; ``swapped``: each draw with another's strength); and ``random``: growth of the waits ``(D, 4)`` of the models of :data:`MODELS`
+    from a random direction, over the prediction for a start as long along the direction of the first fall, which is one for p = 2."""
+    exponents = {name: np.mean([one.exponent for one in of["first"]]) for name, of in found.items()}
+    detours = []
+    for name in found.keys() & waited.keys():
+        sizes, first = SIZES[name], found[name]["first"]
+        lengths = [
+            sizes.scales()[2] * np.linalg.norm(EVERY[name](FIRST + i).start(FIRST + i)) for i in range(len(first))
+        ]
+        along = [one.longer(length, sizes.factor) for one, length in zip(first, lengths, strict=True)]
+        if sizes.p == 2:
+            detours.append(np.diff(waited[name])[:, -1] / along)
+    ratios = Estimate.mean(np.array([of["measured"] / of["predicted"] for of in found.values()]))
+    return {
+        "escape/off": np.array([abs(exponents[name] - ALL_SIZES[name].p) for name in found]),
+        "escape/naive_off": np.array([abs(tricky.naive - exponents[name]) for name, tricky in TRICKY.items()]),
+        "escape/ratios": ratios,
+        "escape/worst": float(np.abs(ratios.value - 1).max()),
+        "escape/swapped": np.array([np.mean(of["measured"] / np.roll(of["predicted"], 1)) for of in found.values()]),
+        "escape/random": float(np.median(detours)),
+    }
+
+
+def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
+    """A row a model: the degree found before any flow, and by how much a start a factor smaller waits longer, predicted and measured (means over draws)."""
+    rows = []
+    for name, of in found.items():
+        sizes, number = ALL_SIZES[name], "{:,.4g}".format
+        rows.append(
+            {
+                "model": sizes.name,
+                "p found": f"{np.mean([one.exponent for one in of['first']]):.2f}",
+                "by counting": str(TRICKY[name].naive if name in TRICKY else sizes.p),
+                "times smaller": f"{sizes.factor:g}",
+                "waits longer by, predicted": number(of["predicted"].mean()),
+                "measured": number(of["measured"].mean()),
+            }
+        )
+    return pd.DataFrame(rows).set_index("model")
+
+
+# -- weight decay -------------------------------------------------------------------------------------------------------------
+
+#: Models that decay keeps, and the size below which it should.
+DECAYED, STUCK = ("recall", "heads"), 0.03
+
+
+def decayed(landscape: Landscape, decay: float) -> Landscape:
+    """``L + decay |theta|^2 / 2``."""
+
+    def evaluate(theta: Array) -> tuple[float, Array]:
+        loss, slope = landscape.evaluate(theta)
+        return loss + decay * float(theta @ theta) / 2, slope + decay * theta
+
+    return replace(landscape, evaluate=evaluate)
+
+
+def leaves(landscape: Landscape, start: Array) -> bool:
+    """Whether gradient flow from ``start`` comes to three times its length before a third of it."""
+    length = np.linalg.norm(start)
+    grown = lambda theta: np.linalg.norm(theta) / length - 3  # noqa: E731
+    gone = lambda theta: 1 / 3 - np.linalg.norm(theta) / length  # noqa: E731
+    # the second event ends the flow as well: it is then at rest for ever
+    both = lambda theta: max(grown(theta), gone(theta))  # noqa: E731
+    flow = gradient_flow(landscape.gradient, start, 1e9, events=[both], stop_at=0, rtol=1e-8, atol=1e-12)
+    return bool(grown(flow.states[-1]) > gone(flow.states[-1]))
+
+
+def thresholds(model: str, draws: Sequence[int], rounds: int = 9) -> dict[str, Array]:
+    """For each draw ``decay``, chosen so that :data:`STUCK` is the predicted threshold, and the threshold ``found`` by bisection of flows between half and twice of it."""
+    decays, found = [], []
+    for draw in draws:
+        landscape = MODELS[model](draw)
+        first = escape(landscape, draw)
+        decay = first.degree * first.strength * STUCK ** (first.degree - 2)
+        stays, goes = STUCK / 2, 2 * STUCK
+        for _ in range(rounds):
+            size = float(np.sqrt(stays * goes))
+            if leaves(decayed(landscape, decay), size * first.direction):
+                goes = size
+            else:
+                stays = size
+        decays.append(decay)
+        found.append(np.sqrt(stays * goes))
+    return {"decay": np.array(decays), "found": np.array(found)}
+
+
+def decay_values(results: Results) -> dict[str, object]:
+    """Thresholds found over those predicted, of :data:`DECAYED`, means over draws."""
+    return {"decay/ratios": Estimate.mean(np.array([results[f"{name}/found"] / STUCK for name in DECAYED]))}
