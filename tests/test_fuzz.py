@@ -19,3 +19,9 @@ def test_damaged_inputs_end_well(kind, tmp_path):
 def test_a_thousand_damaged_inputs_end_well(kind, part, tmp_path):
     begin = FEW[kind] * (1 + 4 * part)
     assert fuzz.complaints(kind, range(begin, begin + 4 * FEW[kind]), tmp_path) == []
+
+
+def test_a_reader_that_trusts_its_file_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("iclbook.inputs.is_as_written", lambda _: True)
+    found = fuzz.complaints("executed", range(FEW["executed"]), tmp_path)
+    assert any("silent" in each for each in found)

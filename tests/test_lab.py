@@ -41,7 +41,7 @@ solution = 1
 def test_values_are_those_of_the_last_run_and_none_of_a_stale_one(minibook_that_ran: Path) -> None:
     assert lab.values("tiny", minibook_that_ran) == {"tiny/measured": "1.00", "tiny/frames": "5"}
     ledger = minibook_that_ran / "src/iclbook/papers/tiny/claims.yaml"
-    ledger.write_text(ledger.read_text() + "# another ledger\n")
+    ledger.write_text(ledger.read_text() + "another: ledger\n")
     assert lab.values("tiny", minibook_that_ran) == {}
     executed_path("tiny", "smoke").unlink()
     assert lab.values("tiny", minibook_that_ran) == {}

@@ -241,12 +241,15 @@ def test_large_scores_saturate_as_torchs_do(activation):
     assert _apart(*_gradients(ensemble, TASKS["plain"])) < 1e-3
 
 
-def test_a_damaged_library_is_removed_by_the_next_command(monkeypatch, tmp_path):
+def test_a_library_of_other_sources_and_a_damaged_one_are_removed_by_the_next_command(monkeypatch, tmp_path):
     monkeypatch.setenv(native.SWITCH, str(tmp_path))
+    (tmp_path / "old.so").write_bytes(b"of other sources")
+    cli.main(["claims", "no such paper"])
+    assert [path.name for path in tmp_path.iterdir()] == ["sources"]
     whole, damaged = tmp_path / "counter-0.so", tmp_path / "counter-1.so"
     for path in (whole, damaged):
         path.write_bytes(b"code")
     for content in (b"code", b"cofe"):
         damaged.write_bytes(content)
         cli.main(["claims", "no such paper"])
-    assert {*tmp_path.iterdir()} == {whole, whole.with_suffix(".sha256")}
+    assert {*tmp_path.iterdir()} == {whole, whole.with_suffix(".sha256"), tmp_path / "sources"}

@@ -198,20 +198,6 @@ def test_results_that_are_replaced_while_they_are_read_are_read_again(root, monk
     assert len(calls) == 2
 
 
-def test_kernels_of_other_sources_and_damaged_ones_go(tmp_path, monkeypatch):
-    monkeypatch.setenv("ICLBOOK_KERNELS", str(tmp_path))
-    for name in ("old.so", "old.sha256"):
-        (tmp_path / name).write_bytes(b"x")
-    files.check_kernels()
-    assert [path.name for path in tmp_path.iterdir()] == ["sources"]
-    for name in ("a.so", "b.so"):
-        (tmp_path / name).write_bytes(b"x")
-    files.check_kernels()
-    (tmp_path / "b.so").write_bytes(b"y")
-    files.check_kernels()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sha256", "a.so", "sources"]
-
-
 def test_the_bar_of_a_training_never_runs_backwards(monkeypatch):
     with Processes(2, progress=False) as pool:
         monkeypatch.setattr(pool, "_begin", lambda *_: None)

@@ -1,10 +1,8 @@
 """The one kind of error a user is meant to read."""
 
 import difflib
-import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 
 def one_line(text: object) -> str:
@@ -19,20 +17,6 @@ def say(text: object) -> None:
         c if c == "\n" or unicodedata.category(c)[0] != "C" else c.encode("unicode_escape").decode() for c in str(text)
     )
     print("".join(kept), flush=True)
-
-
-@contextmanager
-def ends_in_one_line() -> Iterator[None]:
-    """For modules that are run as programs and write into the book: a :class:`UserError` ends the process with one line and exit code 2."""
-    from .project import mixed_checkouts
-
-    try:
-        if mixed := mixed_checkouts():
-            raise mixed
-        yield
-    except UserError as problem:
-        print(f"error: {one_line(problem)}", file=sys.stderr)
-        sys.exit(2)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .errors import UserError
+from .errors import UserError, one_line
 
 #: From small to large. ``smoke`` trains for real in seconds; ``paper`` is the paper's own size, steps and seeds.
 PROFILES = ("smoke", "paper")
@@ -57,6 +59,18 @@ def mixed_checkouts() -> UserError | None:
         return None
     hint = f"Set PYTHONPATH={root / 'src'} to take its own; or run `make setup` there, and use {root}/.venv."
     return UserError(f"the book is {root}, but the library that runs is {ours.parent}", hint)
+
+
+@contextmanager
+def ends_in_one_line() -> Iterator[None]:
+    """For modules that are run as programs and write into the book: a :class:`UserError` ends the process with one line and exit code 2."""
+    try:
+        if mixed := mixed_checkouts():
+            raise mixed
+        yield
+    except UserError as problem:
+        print(f"error: {one_line(problem)}", file=sys.stderr)
+        sys.exit(2)
 
 
 def git(*arguments: str) -> str:

@@ -25,11 +25,11 @@ from .claims.references import Reference, agrees, read_reference, reference_path
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
 from .drawing import style
-from .errors import UserError, ends_in_one_line
+from .errors import UserError
 from .files import reading, write_whole
 from .inputs import chapters
 from .numbers import number
-from .project import find_root
+from .project import ends_in_one_line, find_root
 from .sliders.panel import draw, picture_html
 from .sources import short
 from .store import folder, read_provenance

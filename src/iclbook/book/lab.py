@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..claims import read_records
-from ..errors import ends_in_one_line
 from ..files import write_whole, writing
 from ..inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from ..machines import MEMORY
-from ..project import find_root
+from ..project import ends_in_one_line, find_root
 from .chapter_head import authors, entries, fields_of
 
 

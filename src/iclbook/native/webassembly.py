@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from ..errors import UserError, ends_in_one_line
-from ..project import find_root
+from ..errors import UserError
+from ..project import ends_in_one_line, find_root
 from . import HERE
 
 #: Activations of ``attention.c`` in the order of ``page.c``, with their numbers there.
