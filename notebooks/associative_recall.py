@@ -32,6 +32,7 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.recall2025 import (
     construction,
     end_to_end,
@@ -74,7 +75,7 @@ record(
 )
 
 # %% [markdown]
-# *One sequence, symbols in boxes and responses in discs. The dashed frame marks the ordering that the query repeats, the arrow its answer.*
+# *To answer, the model must find the ordering that the query repeats (dashed frame) and copy what follows it (arrow; paper: Figure 2). One sequence, symbols in boxes and responses in discs.*
 
 # %% tags=["remove-input"]
 record.verdict("recall2025/fig2")
@@ -98,7 +99,20 @@ record.verdict("recall2025/task")
 # The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token with what they
 # found near every earlier one, with strength $\beta_h^2$ for head $h$. Weights that solve the task can be written down (appendix A.2): head $h$ looks $h$ tokens back, and
 # $\beta^2 = c$ grows.
-#
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"\pi_t, f(\pi_t)", "An ordering, as the heads read it, and its response."),
+    scores=(
+        r"\sum_h \beta_h^2 \cdot \text{match}_h",
+        "Whether head h found the same here and at the end.",
+    ),
+    weights=(r"\mathrm{smax}(\cdot)", "Positive, with sum one."),
+    values=(r"f(\pi_t)", "The response that follows."),
+    answer=(r"\mathbf p", "Probabilities of the responses."),
+)
+
+# %% [markdown]
 # ```{admonition} Notation
 # - $k$: order of the task and, unless said otherwise, number of heads and length of their window. $R$: set of responses, $|R|$ of them.
 # - $w^h$: what head $h$ adds to its attention score for each offset $1 \dots k$ back; $e_i$ is the vector with a one at offset $i$, $1$ the vector of ones.
@@ -120,45 +134,49 @@ from torch.nn.functional import one_hot
 
 from iclbook.models import RecallTransformer
 
-task = AssociativeRecall(order=3, n_responses=4)
-history = one_hot(
-    torch.tensor(task.permutations[:, ::-1].copy())
+recall = AssociativeRecall(order=3, n_responses=4)
+orderings = one_hot(
+    torch.tensor(recall.permutations[:, ::-1].copy())
 ).double()  # (k!, k, k): the token 1, 2, ... back
 
 
 def transformer(w, beta):  # (H, k) scores of offsets, (H,) strengths
     attention = w.softmax(-1)
-    found = torch.einsum("hi,pis->phs", attention, history)  # what head h finds
-    scores = torch.einsum(
-        "h,qhs,phs->qp", beta**2, history, found
-    )  # compared with the query's h-th token from the end
+    found = torch.einsum("hi,pis->phs", attention, orderings)  # what head h finds
+    asked = orderings[:, : len(beta)]  # the query's h-th token from the end
+    scores = torch.einsum("h,qhs,phs->qp", beta**2, asked, found)
     return scores.softmax(-1)  # weight of each response for each query
 
 
 library = RecallTransformer(order=3, n_responses=4, n_heads=3)
 library.initialise(torch.Generator().manual_seed(0))
-sequence = task.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
+sequence = recall.sequences(np.array([4]), np.zeros((1, 6), dtype=int))
 assert torch.allclose(
     transformer(library.w, library.beta)[4],
     library.response_weights(torch.tensor(sequence)),
 )
 
-w, beta, losses = (
-    torch.zeros(3, 3).double(),
-    torch.tensor([0.1, 0.05, 0.025]).double(),
-    [],
-)
+n_heads = 3  # change me: 1 or 2
+assert 1 <= n_heads <= 3, "give 1, 2 or 3 heads: an ordering has three symbols"
+w, losses = torch.zeros(n_heads, 3).double(), []
+beta = torch.tensor([0.1, 0.05, 0.025]).double()[:n_heads]
 for _ in range(600):
     w, beta = w.detach().requires_grad_(), beta.detach().requires_grad_()
-    loss = (1 - 1 / task.n_responses) * (1 - transformer(w, beta).diagonal().mean())
+    loss = (1 - 1 / recall.n_responses) * (1 - transformer(w, beta).diagonal().mean())
     slopes = torch.autograd.grad(loss, (w, beta))
     w, beta = w - slopes[0], beta - slopes[1]
     losses.append(loss.item())
 fig, ax = style.figure(1, height=2.6)
 ax.plot(losses)
 for matched in range(3):
-    style.theory_line(ax, (0, 600), (task.plateau_dp(matched),) * 2, label=None)
-ax.set(xlabel="step", ylabel="expected loss")
+    style.theory_line(
+        ax,
+        (0, 600),
+        (recall.plateau_dp(matched),) * 2,
+        f"m = {matched} matched",
+    )
+ax.set(xlabel="step", ylabel="expected loss", xlim=(0, 600))
+style.name_ends(ax)
 style.show()
 
 # %% [markdown]
@@ -260,19 +278,18 @@ record.verdicts("noA0-timescale", "noA0-law")
 # So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
 # $\frac1\lambda \log T$, $\alpha$ like $\log\log T$ and $\beta$ like $\sqrt s$, and none has a bound. (The paper prints other constants in both laws: [errata](#errata).)
 
-# %% mystnb={"image": {"alt": "Left: time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window. Right: s against the logarithm of time, a straight line of slope 1/lambda; the slope 1 of the printed law misses it."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window."}} tags=["hide-input"]
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
 scan = theorem_3_1.time_scale(epsilons)
 window = theorem_3_1.window_times(epsilons)
 late = theorem_3_1.late_growth(stages.experiment(n_heads=stages.ORDER))
-draw_jump.time_scales(scan, window, late)
+draw_jump.time_scales(scan, window)
 style.show()
 record.all(theorem_3_1.local_law() | theorem_3_1.window_exponents())
 record.all(theorem_3_1.time_scale_values(scan, window, late))
 
 # %% [markdown]
-# *The wait for the first jump grows as $1/\varepsilon$, on the limit in closed form (lines; numbers are orders); with the short window it grows far less. The second panel follows $s$ along the
-# corrected ODE in log time, with the slope $1/\lambda$ and the printed slope 1 (dashed).*
+# *The wait for the first jump grows as $1/\varepsilon$, on the limit in closed form (lines), for every order of the task; with the short window (squares) it grows far less.*
 
 # %% tags=["remove-input"]
 record.verdicts(
@@ -286,16 +303,10 @@ record.verdicts(
 )
 
 # %% [markdown]
-# Squares: the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
+# The squares in this figure have the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
 # then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts only
 # $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
 # (exponent {glue:text}`window/exponent`, and not $-1$).
-
-# %% tags=["hide-input"]
-draw_jump.show_scale(few=not paper)
-
-# %% tags=["hide-input"]
-draw_jump.show_gamma(few=not paper)
 
 # %% [markdown]
 # ## Stage by stage
@@ -342,9 +353,15 @@ record.verdicts(
 # $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
 #
 # and on every plateau each head that still waits follows its own tangent, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit
-# of small $\beta$ (measured over chained, $\varepsilon = 0.003$: {glue:text}`stitch/carried`). The paper's stitching begins every jump afresh, at the head's first $\beta$; then
-# the later times come out too long ({glue:text}`stitch/afresh`). Each jump comes later than the one before by the factors {glue:text}`losses/durations_dp` (dot product) and
-# {glue:text}`losses/durations_ce` (cross-entropy). The order of the jumps is the same under both losses; the plateaus differ in length.
+# of small $\beta$. The paper's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out too long. The order of the jumps is the same under both losses; the
+# plateaus differ in length.
+#
+# | Jump by jump | first, second, ... |
+# |---|---|
+# | measured time over that of the chain, $\varepsilon = 0.003$ | {glue:text}`stitch/carried` |
+# | measured time over that of the paper's stitching | {glue:text}`stitch/afresh` |
+# | later than the jump before by the factor, dot product | {glue:text}`losses/durations_dp` |
+# | the same, cross-entropy | {glue:text}`losses/durations_ce` |
 #
 # How well the loss rests on a plateau depends on how far apart the heads start:
 #
@@ -367,13 +384,13 @@ record.verdicts(
 values, runs = figures_1_and_4.trained(READINGS, 50 if paper else 8)
 record.all(values)
 
-# %% mystnb={"image": {"alt": "Training with the window of four: the batch loss falls in three steps along the dotted plateau values, the three beta rise one after another, and at the three printed steps one, two and three heads attend to their own offset."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Training with the window of four: a staircase of the loss with a sentence on every tread, from knows nothing to solved; above it attention at the three printed steps, where one, two and three heads attend to their own offset; below it the three beta rise one after another."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig1", "order"])
 style.show()
 
 # %% [markdown]
-# *At the printed steps (dashed) one, two and three heads attend to their own offsets; each $\beta$ rises as the loss falls (paper: Figure 1). Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds drawn in
-# full. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
+# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own offsets (columns 1 to 4, per cent), and each $\beta$ rises as the loss falls
+# (paper: Figure 1). On each tread: how many symbols the model knows, and how many orderings are left. Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
 # smaller by a factor of {glue:text}`fig1/ratio`.*
 
 # %% tags=["remove-input"]
@@ -393,7 +410,7 @@ draw.training(READINGS["order"], runs["fig4", "order"])
 style.show()
 
 # %% [markdown]
-# *Turn the order of $\beta$ round, and the heads learn in the other order. Window of four.*
+# *Turn the order of $\beta$ round, and the heads learn in the other order (paper: Figure 4). Window of four.*
 
 # %% tags=["remove-input"]
 record.verdict("recall2025/fig4")
@@ -407,21 +424,21 @@ draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
 # Proposition A.2 says that a later jump is the first jump of a smaller task, and that heads which have learned stand still. But the offsets that are already matched stay in the
 # softmax and take their share of attention: with $h-1$ tokens matched, the jump is slower by $k/(k-h+1)$.
 
-# %% mystnb={"image": {"alt": "Left: bars of measured slow-down of later jumps with diamonds of the predicted factor on top of each, above the dashed line at one. Right: gradient of the learned heads over e to the minus c grows like the square root of c."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Bars of measured slow-down of later jumps with diamonds of the predicted factor on top of each, above the dashed line at one."}} tags=["hide-input"]
 cases = [
     (f"k={k}, jump {m + 1}", *subsequent_jumps.later_jump(k, m))
     for k, m in subsequent_jumps.CASES
 ]
 still = subsequent_jumps.stationarity()
-draw.later(cases, still)
+draw.later(cases)
 style.show()
 record("later/ratio", [ratio for _, ratio, _ in cases])
 record("later/predicted", [predicted for _, _, predicted in cases])
 record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_counts())
 
 # %% [markdown]
-# *Later jumps are slower by the factor above (diamonds). Learned heads at $\beta^2 = 60$, $\varepsilon = 10^{-3}$; the second panel divides the gradient of two learned heads by $e^{-c}$ and sets it
-# beside $\sqrt c$; order 4.*
+# *The second and third jump take longer than the theory's first jump of a smaller task, by $k/(k-h+1)$ (diamonds); the paper says equally long (dashed). Learned heads at $\beta^2 = 60$, from
+# $\varepsilon = 10^{-3}$.*
 
 # %% tags=["remove-input"]
 record.verdicts("propA.2", "q-later-jump", "jumps")
@@ -479,7 +496,7 @@ if paper:
 record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
-# *At order three the two jumps stay apart without A2, and run together without A3; at order four lifting A2 does not keep them apart ([next section](#the-query-side)). Loss of the eight variants, above with the window of A0, below without; dotted: plateau values.*
+# *At order three the two jumps stay apart without A2, and run together without A3; at order four lifting A2 does not keep them apart ([next section](#the-query-side)). Loss of the eight variants, a panel with the window of A0 and one without; dotted: plateau values.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-idle-head", "q-simplifications")
@@ -519,13 +536,13 @@ record.verdicts("full-dynamics", "a2-mild")
 # Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. The softmax over all tokens without the division must learn
 # to look at responses *and* to match; its heads become active in order, but within so short a time that the stairs run together.
 
-# %% mystnb={"image": {"alt": "A3 lifted. Left: the three beta rise one after another and the heads become active in order within a short time. Right: attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "A3 lifted: the three beta rise one after another and the heads become active in order within a short time; attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
 draw.without_a3(found["A3"])
 style.show()
 
 # %% [markdown]
-# *With A3 lifted the heads become active in order within a short time. $\beta$ of the heads (dotted: when they become active), and second-layer attention on all responses with the part of it that
-# is on the right one; window kept.*
+# *If the last softmax runs over all tokens, three heads still start in order, but the last after only {glue:text}`a3/last_over_first` times the time of the first: the stairs merge. $\beta$ of the heads,
+# and second-layer attention; vertical: when each head becomes active; window kept.*
 
 # %% tags=["remove-input"]
 record.verdict("recall2025/q-a3")
@@ -561,11 +578,20 @@ record.verdicts("end-to-end", "mirror")
 # %% [markdown]
 # With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
 # others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
-# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides. With the window kept and from scale 0.1 it
-# rests at the first and at the second inner plateau in shares of ({glue:text}`free/rests_each`) of the seeds. The simplified model, from the same first-layer scores and random $\beta$ of that scale,
-# rests there in shares of ({glue:text}`free/simplified_each`). From 0.01 the share of the whole model over both is {glue:text}`free/rests_small`: shoulders that are nowhere flat. With everything lifted
-# we count {glue:text}`free/rests_lifted`. This is an upper bound: in slow training noise alone can meet the criterion. Three of the four offsets find a
-# head of their own in shares of {glue:text}`free/found_window`, {glue:text}`free/found_small` and {glue:text}`free/found_lifted` of the seeds.
+# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides.
+#
+# | Rests at the first and second inner plateau | share of the seeds |
+# |---|---|
+# | whole model, window kept, scale 0.1 | {glue:text}`free/rests_each` |
+# | simplified model from the same first-layer scores and random $\beta$ | {glue:text}`free/simplified_each` |
+# | whole model, scale 0.01, both plateaus: shoulders that are nowhere flat | {glue:text}`free/rests_small` |
+# | everything lifted, both: an upper bound, as noise alone can meet the criterion in slow training | {glue:text}`free/rests_lifted` |
+#
+# | Three of the four offsets find a head of their own | share of the seeds |
+# |---|---|
+# | window kept, scale 0.1 | {glue:text}`free/found_window` |
+# | window kept, scale 0.01 | {glue:text}`free/found_small` |
+# | everything lifted | {glue:text}`free/found_lifted` |
 
 # %% [markdown]
 # ## What to take away

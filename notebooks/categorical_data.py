@@ -36,6 +36,7 @@ import torch
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers import wang2025
 from iclbook.papers.wang2025 import (
     bounds,
@@ -89,6 +90,18 @@ record.verdicts("eq2-3", "self-attention")
 # A token carries $(x_i, w_{y_i}, E_i, f_i)$: covariates, the label's embedding, the expectation and the function. The first two never change. After each block $E_i$ is the expectation under the new
 # $f_i$.
 
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"(x_i, w_{y_i}, E_i, f_i)", "An example, with what is known so far."),
+    scores=(r"x_i^\top x_j", "How alike two covariates are."),
+    weights=(r"\kappa(x_i, x_j)", "A kernel; with softmax its sum is one."),
+    values=(r"w_{y_i} - E_i", "The label less what is expected."),
+    answer=(
+        r"f_j \leftarrow f_j + \cdot",
+        "The function moves by weights times values.",
+    ),
+)
+
 # %% mystnb={"image": {"alt": "Three heat maps of the encoding with rows x, w, E, f and one column for each token: after each block only E and f have changed."}} tags=["hide-input"]
 states, matrices = construction.stream()
 style.show(construction.plot_stream(states))
@@ -137,37 +150,38 @@ task = Anchors()  # the paper's data, see below
 model = FunctionalGD(task.n_classes, task.width, n_blocks=4)
 model.initialise(torch.Generator().manual_seed(0))
 context, query, target = sample_contexts(task, 1, seed=0)
-x, y = torch.cat([context[:, :-1, 0], query.T]), context[:, -1, 0].long()
-ours = gd_transformer(x, y, model.embed, model.rate[:, 0], model.log_gamma.exp())
+x_i, y_i = torch.cat([context[:, :-1, 0], query.T]), context[:, -1, 0].long()
+ours = gd_transformer(x_i, y_i, model.embed, model.rate[:, 0], model.log_gamma.exp())
 assert torch.allclose(ours, model(context, query)[:, 0], atol=1e-5)
 
 # %% [markdown]
 # Training it on fresh contexts is one call.
 
 # %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted line, four blocks a little further."}}
-from iclbook.training import Group, Run, Trainer
 from iclbook.training.groups import cross_entropy
+from iclbook.training.one_run import train
 
-sizes, run = (
-    {"n_classes": task.n_classes, "width": task.width, "rate": 10.0},
-    Run(seed=0, rate=0.03),
-)
-groups = [
-    Group(
-        f"{k} blocks", FunctionalGD, sizes | {"n_blocks": k}, (run,), loss=cross_entropy
-    )
-    for k in (1, 4)
-]
-histories = Trainer(
-    task, groups, steps=200, batch_size=64, record=range(201), device="cpu"
-).train(progress=False)
-
+blocks = (1, 4)  # change me: numbers of blocks, such as (2, 8)
 fig, ax = style.figure(1, height=2.6)
-for name, history in histories.items():
-    ax.plot(
-        np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid"),
-        label=name.replace("1 blocks", "1 block"),
+for k in blocks:
+    history = train(
+        FunctionalGD,
+        task,
+        n_blocks=k,
+        rate=10.0,  # where the step sizes start
+        steps=200,
+        learning_rate=0.03,
+        batch_size=64,
+        loss=cross_entropy,
+        record=range(201),
     )
+    smooth = np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid")
+    ax.plot(smooth, label=f"{k} block{'s' * (k > 1)}")
+    trained = history.model
+    ours = gd_transformer(
+        x_i, y_i, trained.embed, trained.rate[:, 0], trained.log_gamma.exp()
+    )
+    assert torch.allclose(ours, trained(context, query)[:, 0], atol=1e-3)
 style.theory_line(
     ax, (0, 190), (bounds.oracle(task, 2048)[1].value,) * 2, label="best possible"
 )
@@ -252,15 +266,15 @@ record.verdict("wang2025/q-we-draw")
 # Appendix F says that performance "was found to be consistent across many different draws of $W_e$". Over {glue:text}`we-draw/draws` draws the quadrants' bound has a standard deviation of
 # {glue:text}`we-draw/quadrants_sd`; its least and largest values are {glue:text}`we-draw/quadrants_range`. It is below 0.6 in a share of {glue:text}`we-draw/share_below` of the draws.
 #
-# Each figure's trainings fix one $W_e$, as the paper does. Figures 3, 4 and 5 (left) use the authors' own $W_e$ and training contexts, drawn again from their seed; figure 3, and figure 4 up to four
-# blocks, their test contexts too. Figures 8, 10 and 11 use draws of ours, and figure 9 the authors' own context.
+# Each figure's trainings fix one $W_e$, as the paper does. Figures 3, 4 (up to four blocks) and 5 (left) use the authors' own $W_e$ and contexts, drawn again from their seed, and figure 9 their own
+# context. Figures 8, 10 and 11 use draws of ours.
 
 # %% [markdown]
 # ## One block: GD against Trained TF
 #
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$,
-# all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048 test contexts, at the record with the lowest validation
-# NLL.
+# all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048 test contexts, at the step of training with the
+# lowest validation NLL.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 L = SIZES[profile].L
@@ -313,23 +327,24 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # The text says $N = 10$; file names in the published code say 125. Accuracy grows with $N$, so the printed accuracies can decide.
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of blocks for N = 10 and N = 125: the authors' values lie near N = 125. Above, both along training at N = 125, one block apart from the rest."}} tags=["hide-input"]
-by_depth = figures_3_to_5.by_depth(get)
+by_depth = figures_3_to_5.by_depth(get, L)
 style.show(
-    figures_3_to_5.plot_depths(by_depth), of=map(get, figures_3_to_5.BY_DEPTH.values())
+    figures_3_to_5.plot_depths(by_depth),
+    of=map(get, ["deep_gd", "published_depths", f"published_blocks_L{L[0]}"]),
 )
 record.all(figures_3_to_5.figure_4(by_depth))
 record.all(figures_3_to_5.on_the_authors_contexts(get, profile))
 record.all(construction.absorbed() | figures_3_to_5.of_printed_values())
 
 # %% [markdown]
-# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention along training, tested on the
-# authors' 2,048 contexts, with the printed scores as ticks at the end; and at the best validation record. {glue:text}`time/fig4` minutes.*
+# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention along training on the
+# authors' contexts, with the printed scores as ticks at the end; and at the best validation record. {glue:text}`time/fig4` minutes.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4", "n10", "q-published")
 
 # %% [markdown]
-# | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, other test contexts | $N = 125$, the authors' test contexts |
+# | with 1, 2, ... blocks | $N = 10$, a draw of $W_e$ | $N = 125$, other test contexts | $N = 125$, the authors' contexts |
 # |---|---|---|---|
 # | accuracy | {glue:text}`fig4/narrow_accuracy` | {glue:text}`fig4/others_accuracy` | {glue:text}`fig4/authors_accuracy` |
 # | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/others_nll` | {glue:text}`fig4/authors_nll` |
@@ -337,9 +352,9 @@ record.verdicts("fig4", "n10", "q-published")
 # | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/others_gain` | {glue:text}`fig4/authors_gain` |
 # | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/others_steps` | {glue:text}`fig4/authors_steps` |
 #
-# The figure is judged where the crosses lie, at $N = 125$, on the authors' $W_e$ and training contexts. Two sets test these models: the authors' 2,048 contexts, and 1,024 others from the same law.
-# The others are harder for one block. Six blocks gain {glue:text}`fig4/late_gain` nats over three there, and {glue:text}`fig4/printed_late` in the printed values. Of {glue:text}`fig4/runs` runs
-# {glue:text}`fig4/at_end` were still improving at the end. From one to six blocks the printed NLL gains {glue:text}`fig4/printed_more` more, relative to one block, than the printed accuracy.
+# The figure is judged where the crosses lie, at $N = 125$. Beside the authors' contexts 1,024 others from the same law test these models, up to six blocks. Six blocks gain {glue:text}`fig4/late_gain`
+# nats over three there, and {glue:text}`fig4/printed_late` in the printed values. Of {glue:text}`fig4/runs` runs {glue:text}`fig4/at_end` were still improving at the end. From one to six blocks the
+# printed NLL gains {glue:text}`fig4/printed_more` more, relative to one block, than the printed accuracy.
 #
 # One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
 #
@@ -355,14 +370,17 @@ record.verdicts("fig4", "n10", "q-published")
 # ## Two blocks, trained freely
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
-deep = figures_3_to_5.swept(get, L, figures_3_to_5.TWO_BLOCKS)
-two_blocks = [n for n in studies if n.startswith("published_two_")]
-style.show(figures_3_to_5.plot_two_blocks(L, deep), of=map(get, two_blocks))
-record.all(figures_3_to_5.figure_5(L, deep, sweep))
+ends = L[0], L[-1]
+deep = figures_3_to_5.swept(get, ends, figures_3_to_5.TWO_BLOCKS)
+two_blocks = [
+    n for n in studies if n.startswith(("published_blocks_", "published_two_"))
+]
+style.show(figures_3_to_5.plot_two_blocks(ends, deep), of=map(get, two_blocks))
+record.all(figures_3_to_5.figure_5(ends, deep, sweep))
 
 # %% [markdown]
-# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained on the authors' own contexts, tested on 1,024 others from the
-# same law. Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.*
+# *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained and tested on the authors' own contexts.
+# Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-left")
@@ -373,15 +391,15 @@ record.verdict("wang2025/fig5-left")
 # | GD | {glue:text}`fig5/gd_nll` |
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
-# At the smallest $L$ Trained TF is {glue:text}`fig5/first_gap` nats behind GD, which itself loses only {glue:text}`fig5/gd_cost` against the largest $L$. At the largest $L$ Trained TF minus GD is
-# {glue:text}`fig5/last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_enough`; the text says more than 25,000. Their
-# gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
+# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$. At the largest $L$ Trained TF
+# minus GD is {glue:text}`fig5/authors_last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_enough`; the text says
+# more than 25,000. Their gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL rises; GD's two curves stay together."}}
-style.show(figures_3_to_5.plot_fits(get, L), of=map(get, two_blocks))
+# %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL levels off; with 32,768, as for GD, the two curves stay together."}}
+style.show(figures_3_to_5.plot_fits(get, ends), of=map(get, two_blocks))
 
 # %% [markdown]
-# *With few contexts Trained TF memorises them: its NLL keeps falling on them (dashed) and rises on new ones (solid). With many contexts it does not, and GD never does.* Test minus training NLL is the
+# *With few contexts Trained TF memorises them: its NLL keeps falling on them (dashed) and no longer on new ones (solid). With many contexts it does not, and GD never does.* Test minus training NLL is the
 # price of few contexts. Training NLL minus GD's is what optimisation has not found yet.
 #
 # | NLL (nats) | one block | two blocks |
@@ -408,7 +426,7 @@ record.all(figures_8_and_9.figure_8(get, *answers))
 
 # %% [markdown]
 # *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
-# last value; dotted: the bound of this $W_e$, {glue:text}`fig8/bound`; dashed: the printed bound. {glue:text}`time/fig8-9` minutes.*
+# last value; dotted: the bound of this $W_e$, {glue:text}`fig8/bound`; shaded: above the printed bound. {glue:text}`time/fig8-9` minutes.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig8")
@@ -433,8 +451,8 @@ style.show(figures_8_and_9.plot_maps(maps), of=map(get, ["published_map"]))
 record.all(values | figures_8_and_9.own_kernel(answers[0]))
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. Filled: examples of the panel's category; open:
-# others.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. White: the context's examples, those of the
+# three categories as numbers.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig9", "q-own-kernel")
@@ -453,9 +471,10 @@ record.verdicts("fig9", "q-own-kernel")
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
-# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels:
+# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
+# probabilities.
 #
-# | total variation, queries of 2,048 new contexts | linear, RBF, Laplacian, exponential, softmax |
+# | distance, queries of 2,048 new contexts | linear, RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |
@@ -485,13 +504,13 @@ record.all(values)
 
 # %% [markdown]
 # *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, first draw, published start; each matrix is divided by its largest entry. Hatched:
-# entries that no gradient reaches. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its training started near zero, as the
-# published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the logits. And with $W_e$ learned, $ED$
-# has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative difference {glue:text}`q-ed-gauge/logits`;
-# a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose coordinates in which the symmetric part $S$ of $ED$ is $I$: the diagonal is 1 by choice.
-# They exist where $S$ is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric, {glue:text}`fig10/gauge_ED` of $ED$, and no choice of
-# coordinates removes it. Another choice makes the learned embeddings fit the true ones by least squares; a share of {glue:text}`fig10/fit_left` of these is missed. $ED$ is then
-# {glue:text}`fig10/fitted_ED` off a multiple of $I$.
+# entries that no gradient reaches; framed: zero in gradient descent. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its
+# training started near zero, as the published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the
+# logits. And with $W_e$ learned, $ED$ has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative
+# difference {glue:text}`q-ed-gauge/logits`; a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose coordinates in which the symmetric part $S$
+# of $ED$ is $I$: the diagonal is 1 by choice. They exist where $S$ is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric,
+# {glue:text}`fig10/gauge_ED` of $ED$, and no choice of coordinates removes it. Another choice makes the learned embeddings fit the true ones by least squares; a share of {glue:text}`fig10/fit_left`
+# of these is missed. $ED$ is then {glue:text}`fig10/fitted_ED` off a multiple of $I$.
 #
 # | mean over draws, 0 for gradient descent | as trained | with $S = I$ | $W_V$, $W_Q$ of another draw, each |
 # |---|---|---|---|
@@ -512,9 +531,9 @@ style.show(
 )
 
 # %% [markdown]
-# *$Q$ is nearly a multiple of the identity; $ED$ is not, as trained or where the learned embeddings fit the true ones (paper: figure 11). Only its antisymmetric part, in coordinates with $S = I$, means
-# something by itself, and it is small. Five draws; the first three rows are divided by their largest entries. The largest distance of $ED$ from $I$, or of $E$ from $D^\top$, with $S = I$ is
-# {glue:text}`fig10/worst`.*
+# *$Q$ is nearly a multiple of the identity; $ED$ is not, as trained or where the learned embeddings fit the true ones (paper: figure 11). Only its antisymmetric part, in coordinates with $S = I$,
+# means something by itself, and it is small. Five draws; gradient descent has the framed entries alone; the first three rows are divided by their largest entries. The largest distance of $ED$ from
+# $I$, or of $E$ from $D^\top$, with $S = I$ is {glue:text}`fig10/worst`.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
@@ -581,18 +600,18 @@ record.all(
 )
 
 # %% [markdown]
-# *At a stationary point of the scalars $B$ has no gradient beyond its error (shaded: two standard errors). $T$ and the block of $W_V$ from $F$ to $F$ have one, unless $W_e$ is rotated at random in
-# each prompt. The point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
+# *Theorem 2 holds for $B$, whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
+# point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
 # %% tags=["remove-input"]
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
-# The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$
-# to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$":
-# {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the
-# p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. Nor is such a point always a minimum in $B$. Take covariates in the plane, four prompts moved by the symmetries of a
-# triangle, and sum over all labels: where no derivative in the scalars exceeds {glue:text}`thm2/slope_there`, the least curvature in $B$ is {glue:text}`thm2/least_curvature`, a saddle.
+# The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike
+# (p value of "the gradient of $T$ is a multiple of $I$": {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With
+# $W_e$ rotated at random in each prompt, our change, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. Nor is such a point always a minimum in $B$. Take covariates in
+# the plane, four prompts moved by the symmetries of a triangle, and sum over all labels: where no derivative in the scalars exceeds {glue:text}`thm2/slope_there`, the least curvature in $B$ is
+# {glue:text}`thm2/least_curvature`, a saddle. Of {glue:text}`thm2/laws` such laws, by other prompts and $W_e$, {glue:text}`thm2/saddles` have one.
 #
 # The theorem says that such a point *exists*. The proof shows that gradients vanish along the flow, which does not bound the flow. Let the query be the first example, and let every label say whether its
 # place is nearer to example 1 or to example 2. That is a law within the assumptions. The sharper the attention, the better: with one layer the loss is {glue:text}`thm2/loss_over_b` at
@@ -626,7 +645,7 @@ sliders.show_heads(few=not paper)
 # Features are scaled by one number to mean square length 1. Adam has rate 0.03 and 128 episodes a step out of {glue:text}`images/contexts` (as in the paper). We keep the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Fifty glyphs of five classes sorted by label, framed by attention; a query glyph; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A query glyph above fifty glyphs of five classes, a row for each label; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
 pictures = {n: get(n) for n in studies if n.startswith(("glyph_networks_", "images_"))}
 record.all(
     figure_5_right.setting_records(studies, pictures)
@@ -639,8 +658,8 @@ style.show(
 )
 
 # %% [markdown]
-# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). Of the stored test episodes, the one on which one block is least sure. Frames and shares: the first
-# block's attention.*
+# *Where one block is least sure of a label, two and three find the right one (paper: figure 6). One block attends to all five labels about alike. Of the stored test episodes, the one on which one
+# block is least sure.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig6")
@@ -656,17 +675,14 @@ record.verdict("wang2025/fig6")
 # penalty was chosen on training classes. We train all 500 epochs. Our images and network replace ImageNet and VGG. The task is no harder: linear probing is right on a share of
 # {glue:text}`images/tuned/accuracy` of the queries.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy, negative log-likelihood and paired difference in accuracy against one to three blocks of softmax and linear attention, with bands for two linear probes."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes, below or above the line of linear probing."}}
 style.show(
-    figure_5_right.plot_comparison(pictures),
-    of=map(
-        get, [n for n in studies if n.startswith(("images_unseen", "images_linear"))]
-    ),
+    figure_5_right.plot_training(pictures),
+    of=map(get, [n for n in studies if n.startswith("images_unseen")]),
 )
 
 # %% [markdown]
-# *Each block comes nearer to linear probing (lines), with softmax as with linear attention (paper: figure 5, right). Episodes of unseen classes; filled: softmax attention, open: linear attention; 95
-# % intervals, grey: the probes'.*
+# *One block stays behind linear probing, two and three come near it (paper: figure 5, right). Softmax attention. Solid: unseen classes, with the range over runs; dashed: training classes.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
@@ -685,18 +701,11 @@ record.verdict("wang2025/fig5-right")
 # | two blocks | {glue:text}`images/softmax/tuned/accuracy2` +- {glue:text}`images/softmax/tuned/accuracy2_se` | {glue:text}`images/linear/tuned/accuracy2` +- {glue:text}`images/linear/tuned/accuracy2_se` |
 # | three blocks | {glue:text}`images/softmax/tuned/accuracy3` +- {glue:text}`images/softmax/tuned/accuracy3_se` | {glue:text}`images/linear/tuned/accuracy3` +- {glue:text}`images/linear/tuned/accuracy3_se` |
 #
-# The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$, which starts from 10, to {glue:text}`images/gamma` (one, two, three
-# blocks), and so small a $\gamma$ makes softmax attention nearly linear.
-
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy and loss against training step for one, two and three blocks, on training classes and on unseen classes."}}
-style.show(
-    figure_5_right.plot_training(pictures),
-    of=map(get, [n for n in studies if n.startswith("images_unseen")]),
-)
-
-# %% [markdown]
-# *One block stays behind two and three, on unseen classes (solid, with the range over runs) as on training classes (dashed).* What does "unseen class" mean here? The
-# classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both kinds.
+# Errors are over networks and episodes, and two networks decide little. The gap of one block is smaller here than in their picture. The two attentions agree for a reason: training lowers $\gamma$,
+# which starts from 10, to {glue:text}`images/gamma` (one, two, three blocks), and so small a $\gamma$ makes softmax attention nearly linear.
+#
+# What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both
+# kinds.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
 style.show(
@@ -725,12 +734,12 @@ record.verdict("wang2025/q-unseen")
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
 # one block adds up**. A Transformer's weights depend on what the tokens are. A sum over positions cannot look up who the hero was.
 
-# %% mystnb={"image": {"alt": "Attention weights of three heads over positions, the same for every story; beside them f for two stories, which differs."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Boxes: positions make the scores, tokens what is weighed. Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
 
 # %% [markdown]
-# *Two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
+# *Scores see positions alone, so two stories of other words (circles, crosses) have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig7", "params", "q-params")

@@ -34,6 +34,7 @@ import numpy as np
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers import crossing, he2025
 from iclbook.papers.crossing import (
     descent,
@@ -79,6 +80,18 @@ record.all(rates.rate_values(raced))
 # Start attention from small weights, and for a while the loss does not move. In associative recall this wait grows as $1/\epsilon$ with the size $\epsilon$ of the start. Why that
 # power, and what is it in other models?
 #
+# In a head scores and values are products of two matrices each, and all four must grow before the answer does:
+
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"z_i = (x_i, y_i)", "A pair of the prompt."),
+    scores=(r"(K z_i)^\top Q z_q", "Two factors, K and Q."),
+    weights=(r"\mathrm{smax}(\cdot)", "Even, as long as the scores are small."),
+    values=(r"O V z_i", "Two factors, O and V."),
+    answer=(r"\hat y_q", "Four factors must grow together."),
+)
+
+# %% [markdown]
 # Near zero a loss is a polynomial in the weights. Let $P$ be the sum of its lowest terms, and $p$ their degree. If $P$ is negative in some direction, gradient flow leaves along $P$: a product of $p$
 # factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{rt}$, and that start waits
 # $\log b / r$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
@@ -89,7 +102,7 @@ record.all(rates.rate_values(raced))
 # The smallest case is a product of $p$ small numbers that should be one:
 
 
-# %%
+# %% mystnb={"image": {"alt": "Waits of products of two, three and four factors against the size of the start: flat, falling as one over the size, and falling as its square."}}
 def wait(p, size, rate=0.02):
     """Time until the product of p equal factors is one half, under gradient flow on (1 - product)^2 / 2."""
     u, steps = size, 0
@@ -99,13 +112,20 @@ def wait(p, size, rate=0.02):
     return rate * steps
 
 
-{
-    f"p = {p}": [round(wait(p, size), 1) for size in (0.1, 0.05, 0.025)]
-    for p in (2, 3, 4)
-}
+factors, sizes = (2, 3, 4), (0.1, 0.05, 0.025)  # change me: factors (2, 3, 5)
+assert min(factors) > 1, "give two factors or more: one alone never waits"
+waited_for = {f"p = {p}": [round(wait(p, size), 1) for size in sizes] for p in factors}
+fig, ax = style.figure(1, height=2.2)
+for name, times in waited_for.items():
+    ax.semilogy(sizes, times, "o-", label=name)
+style.log_ticks(ax, "x", sizes)
+ax.set(xlabel="size of the start", ylabel="wait")
+ax.legend(loc="upper right", ncols=3)
+style.show()
+waited_for
 
 # %% [markdown]
-# Each halving of the start adds a constant to the wait for two factors, doubles it for three and quadruples it for four. Try it:
+# *Each halving of the start adds a constant to the wait of two factors, doubles that of three and quadruples that of four.* Try other sizes:
 
 # %% tags=["hide-input"]
 show_model(waiting_time())
@@ -115,6 +135,10 @@ show_model(waiting_time())
 # Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and Misiakiewicz 2023). New here: $p$ can be counted, for ten small models, and depends on the symmetry of the prompts as much as on the
 # model. (The paper on associative recall {cite}`recall2025` names the same growth, $1/\epsilon$, by $p - 1 = 2$. Heads are from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
 # Trained TF from {cite}`wang2025`.)
+#
+# The models of the table, in a line each. *Heads* are softmax attention with all four matrices free, *linear attention* is the same without a softmax, and *reduced heads* have two numbers each. The
+# *sticky chain* is a classifier of a Markov chain that often stays where it is. A *GD block* takes a gradient step for categories by construction; *Trained TF* has the same shape and free matrices, and
+# with *embeddings held* only the vectors of its classes stay fixed. The *degree* of a model is its number $p$.
 #
 # | Model | p | Measured | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
@@ -132,21 +156,28 @@ show_model(waiting_time())
 # The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
 # start small. Each prompt of regression and categories comes with its mirror images.
 
-# %% mystnb={"image": {"alt": "Left: waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of degree 2 hardly grow. Right: waits of degree 2 on a linear axis, on one straight line."}} tags=["hero", "hide-input"]
+# %% mystnb={"image": {"alt": "Waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of two factors hardly grow. On a linear axis the waits of two factors lie on one straight line."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *The number $p$ of factors that must grow together says how the wait grows: markers, ten models and two heads on plain prompts, lie on the dotted laws, drawn through the smallest start.
-# Each panel counts from a model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
+# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Ten models, and two heads on plain prompts, lie on the dotted laws of
+# their number of factors. Each counts from its largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
 
 # %% [markdown]
-# Does the law matter in ordinary training? **Plain SGD** follows it for a while. With 64 fresh prompts in every step, at rate 0.05 and sizes from 0.1 to 0.0125, the three halvings of the size show
-# the degrees ({glue:text}`stages/sgd/degrees`) with standard errors ({glue:text}`stages/sgd/degrees_se`), {glue:text}`stages/sgd/degree` over all; predicted is 4. Whether the
-# power lasts for smaller starts, larger rates or smaller batches is open. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow: two factors, and the median draw shows the degree
-# {glue:text}`stages/second/typical` (standard error {glue:text}`stages/second/typical_se`; predicted 2). Of the {glue:text}`stages/second/draws` draws that leave it, {glue:text}`stages/second/share` show this degree. Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
+# Does the law matter in ordinary training? **Plain SGD** follows it for a while, with 64 fresh prompts in every step, at rate 0.05. Whether the power lasts for smaller starts, larger rates or
+# smaller batches is open. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
+# {glue:text}`stages/second/share` show the degree that this predicts.
+#
+# | Degree | predicted | measured | standard error |
+# |---|---|---|---|
+# | two heads, plain SGD, each halving from 0.1 to 0.0125 | 4 | {glue:text}`stages/sgd/degrees` | {glue:text}`stages/sgd/degrees_se` |
+# | the same, over all | 4 | {glue:text}`stages/sgd/degree` | |
+# | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
+#
+# Two things shorten the wait. The first is **chance**. The count assumed prompts whose symmetries are exact, as in an infinite sample. Among 128 prompts
 # drawn once and for all, the answer happens to correlate with the mean of the context. Two factors, values and outputs, are enough to fit this, so the wait becomes logarithmic: the degree then belongs to
 # the sample, not to the task. The second is the **optimiser**. Adam's steps have a fixed size however small the gradient is, so its wait hardly grows.
 
@@ -182,7 +213,7 @@ show(
         Slider("size", values=SIZES, label="size of the start"),
     ],
     title="The wait of softmax heads",
-    description="Each halving of a small start makes the wait about four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
+    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
 )
 
 # %% [markdown]
@@ -209,7 +240,7 @@ style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
 # *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
-# ({glue:text}`timing/passed_over` are left out because the model rests before that); large marks: medians; per cent: draws with attention first.*
+# (left out, where the model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-timing")
@@ -270,7 +301,7 @@ show(
         ),
     ],
     title="Three laws on three models",
-    description="Waits lie on the dotted law of their degree. For the other two laws the dotted line is equality. Dots: every draw or seed. Try: each law on each model.",
+    description="Of three laws from three papers one holds on every model: the wait. Dotted: what the law predicts, or equality. Dots: every draw or seed. Try: each law on each model.",
     of=[waited, followed, *races.values()],
 )
 
@@ -297,11 +328,18 @@ style.show(draw.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
-# Pairs are not tied to two heads, nor to Adam, but they do not always form: heads of both signs come out in {glue:text}`pairs/wide/both_share` of the runs with ten
-# covariates, in {glue:text}`pairs/short/both_share` with ten examples, and in {glue:text}`pairs/descent/both_share` under plain gradient descent. The comparison with the plain step is needed: a debiased step alone leaves
-# {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear attention, which subtracts no mean. Heads of one sign subtract at most
-# {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every prompt. There heads of both signs come out in
-# {glue:text}`pairs/affine/both_share` of the runs, after 20,000 steps (other rows: 40,000). They do not cancel but pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
+# Pairs are not tied to two heads, nor to Adam, but they do not always form.
+#
+# | Two heads | runs with heads of both signs |
+# |---|---|
+# | ten covariates | {glue:text}`pairs/wide/both_share` |
+# | ten examples | {glue:text}`pairs/short/both_share` |
+# | plain gradient descent | {glue:text}`pairs/descent/both_share` |
+# | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
+#
+# The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear
+# attention, which subtracts no mean. Heads of one sign subtract at most {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every
+# prompt. There heads of both signs do not cancel. They pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
 # ## Is a layer a step?
@@ -318,7 +356,7 @@ style.show(draw.areas(by))
 
 # %% [markdown]
 # *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
-# is a coin toss, and darker cells are worse.*
+# is a coin toss. The stronger the colour, the worse; the last row is the worst of each column.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-roc")

@@ -33,6 +33,7 @@ from IPython.display import display
 
 from iclbook.claims import Recorder
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.nagy2026 import (
     arithmetic,
     common,
@@ -74,6 +75,19 @@ record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
 
 # %% [markdown]
+# From $W_0 = 0$ the value is the response:
+
+# %% tags=["remove-input"]
+show_attention(
+    softmax=False,
+    tokens=(r"(x_i, y_i)", "An example of the prompt."),
+    scores=(r"\eta\, x_i^\top x_q", "How well an example fits the query."),
+    weights=(r"\eta\, x_i^\top x_q / n", "The scores themselves, of either sign."),
+    values=(r"y_i", "From zero, the error is the response."),
+    answer=(r"\hat y", "One gradient step, read at the query."),
+)
+
+# %% [markdown]
 # In code, a layer of linear attention is two lines. With these weights it makes a gradient step:
 
 # %%
@@ -94,10 +108,9 @@ X, x_q, w = (
 y = X @ w
 KQ, OV = torch.zeros(d + 1, d + 1), torch.zeros(d + 1)
 KQ[:d, :d], OV[d] = eta * torch.eye(d), 1.0  # scores eta x . x_q, values y
+Z = torch.cat([X, y[:, None]], 1)
 step = eta * (X.T @ y) / L  # descent from 0 on the mean of (y - w . x)^2 / 2
-assert torch.isclose(
-    linear_attention(torch.cat([X, y[:, None]], 1), x_q, KQ, OV), step @ x_q, atol=1e-5
-)
+assert torch.isclose(linear_attention(Z, x_q, KQ, OV), step @ x_q, atol=1e-5)
 
 # %% [markdown]
 # Does training find these weights? On such prompts it does, in seconds, from random weights:
@@ -105,22 +118,25 @@ assert torch.isclose(
 # %% mystnb={"image": {"alt": "Left: loss along training falls to the dotted line of the best gradient step. Right: the trained matrix, five equal entries on the diagonal and zeros beside it."}} tags=["hero"]
 from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
-from iclbook.training import Group, Run, Trainer
+from iclbook.training.one_run import train
 
-layer = Group(
-    "layer",
+n_heads = 1  # change me: 4
+history = train(
     Attention,
-    {"d": d, "n_heads": 1, "activation": "linear"},
-    runs=(Run(seed=0, rate=3e-3),),
+    LinearRegression(d, L, noise_var=0.0),
+    n_heads=n_heads,
+    activation="linear",
+    steps=2000,
+    learning_rate=3e-3,
 )
-history = Trainer(
-    LinearRegression(d, L, noise_var=0.0), [layer], steps=2000, device="cpu"
-).train(progress=False)["layer"]
-KQ, OV = history.circuits["kq"][-1, 0, 0], history.circuits["ov"][-1, 0, 0, 0]
+KQ, OV = history.model.circuits().values()  # a matrix and a row for each head
+answer = sum(linear_attention(Z, x_q, kq, ov[0]) for kq, ov in zip(KQ, OV, strict=True))
+assert torch.isclose(answer, history.model(Z[..., None], x_q[:, None]), atol=1e-4)
+gain = (OV[:, 0, d, None, None] * KQ[:, :d, :d]).sum(0)
 
 best = common.best_gain([1] * d, L)
 fig, axes = style.figure(2, height=2.9, width_ratios=(1.6, 1))
-axes[0].plot(history.steps[1:], history.loss[1:, 0], label="trained layer")
+axes[0].plot(history.steps, history.loss, label="trained layer")
 style.theory_line(
     axes[0],
     (0, 2000),
@@ -129,7 +145,7 @@ style.theory_line(
 )
 axes[0].set(xlabel="training step", ylabel="squared error", ylim=(0, None))
 axes[0].legend()
-style.heatmap(axes[1], OV[d] * KQ[:d, :d], annotate=".2f")
+style.heatmap(axes[1], gain.numpy(), annotate=".2f")
 axes[1].set_title(f"learned gain (best: {best[0]:.2f} $I$)")
 style.show()
 
@@ -384,8 +400,8 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Round 3: error
-# on all covariates, and on queries along the two smallest $\lambda$.*
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Low: queries
+# along the two smallest $\lambda$.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
@@ -420,11 +436,19 @@ section_9_6.table(diverse)
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 
 # %% tags=["hide-input"]
-record.all(ladder.power_values() | pretrained.records())
+published = pretrained.records()
+record.all(ladder.power_values() | published)
 record.verdicts(
     "q-one-jump", "q-causal-heads", "q-forecast-power", "q-rho-own", "q-published-nulls"
 )
 pretrained.table()
+
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Four panels of printed values as crosses, each with an empty box: ratios of sinks at three steps, three pairs of rates, error reductions of five models from peak to end, three correlations."}}
+style.show(ladder_figures.printed_only(published))
+
+# %% [markdown]
+# *What the paper prints of published models (paper: Figures 4 to 7), and an empty place for what a run of the commands above would fill in. Dotted: equal rates; arrows: from the peak to the end of
+# training.*
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
@@ -439,7 +463,7 @@ record.all(ladder.records(get))
 
 # %% [markdown]
 # *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
-# updates tend to follow the residual (line); a dot is a prompt and a layer.*
+# updates tend to follow the residual (line; purple: the printed slopes); a dot is a prompt and a layer.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")

@@ -33,7 +33,9 @@ import torch
 from iclbook.claims import Recorder, printed
 from iclbook.draw import torch_rng
 from iclbook.drawing import style
+from iclbook.drawing.diagram import show_attention
 from iclbook.papers.he2025 import (
+    circuit_maps,
     circuits,
     dynamics,
     figure_2_7,
@@ -72,30 +74,6 @@ d, L, s2 = task.d, task.L, task.noise_var  # of the paper; s2: the noise's varia
 rng = torch_rng(0)
 
 # %% [markdown]
-# ## Train it yourself
-# The whole experiment is one call: two heads, fresh prompts at each step, Adam. The class `Attention` is the model of the paper, `task` draws its prompts; both are defined below.
-
-# %%
-from iclbook.models import Attention
-from iclbook.training import Group, Run, Trainer
-
-two_heads = Group(
-    "two heads", Attention, {"d": d, "n_heads": 2}, runs=(Run(seed=15, rate=3e-3),)
-)
-trainer = Trainer(task, [two_heads], steps=3_000, batch_size=256, device="cpu")
-history = trainer.train(progress=False)["two heads"]
-
-# %% [markdown]
-# The panel takes the same steps live, with the same seed and code. Press Train. At first both heads attend alike and act as one: the answer is curved, and the loss stays at one head's best. Then
-# one head changes its sign. The two bends cancel, $\mathrm{smax}(\gamma s) - \mathrm{smax}(-\gamma s) = \frac{2\gamma}{L}(s - \bar s) + O(\gamma^3)$; the answer is a straight line, and
-# the loss falls to that of one step of gradient descent.
-#
-# Try *One head*: its answer stays curved. A head averages the responses of the pairs most like the query, so beyond the outermost pair its answer flattens.
-
-# %% tags=["hero", "hide-input"]
-show_training(train_in_page(task, history), task)
-
-# %% [markdown]
 # ## The task and the model
 # A prompt is drawn in three steps: a hidden vector $\beta \sim N(0, I_d/d)$, covariates $x_\ell \sim N(0, I_d)$, and responses $y_\ell = \beta^\top x_\ell + \epsilon_\ell$ with noise of variance
 # $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head scores every token, a column of $Z$, against the query, takes a softmax over them
@@ -110,12 +88,21 @@ show_training(train_in_page(task, history), task)
 # circuit** $KQ$ decides where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last
 # output is read, many of their entries cannot matter. Figure 1 of the paper marks those entries with a star. This can be tested exactly: change them at random and see whether any prediction moves.
 
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"z_\ell = (x_\ell, y_\ell)", "A pair of the prompt."),
+    scores=(r"z_\ell^\top KQ\, z_q", "How well a pair fits the query."),
+    weights=(r"\mathrm{smax}(\cdot)", "Positive, with sum one."),
+    values=(r"OV_{d+1}\, z_\ell", "What a pair passes on."),
+    answer=(r"\hat y_q", "Weights times values, over all pairs and heads."),
+)
+
 # %% [markdown]
 # In code, for one prompt:
 
 
 # %%
-def heads(Z, x_q, KQ, OV):  # (L, d + 1), (d,), (H, d + 1, d + 1), (H, d + 1)
+def predict(Z, x_q, KQ, OV):  # (L, d + 1), (d,), (H, d + 1, d + 1), (H, d + 1)
     z_q = torch.cat([x_q, torch.zeros(1)])  # the response of the query is not known
     weights = (Z @ KQ @ z_q).softmax(-1)  # (H, L): where each head looks
     return (weights * (OV @ Z.T)).sum()  # what it finds there, over all heads
@@ -123,28 +110,70 @@ def heads(Z, x_q, KQ, OV):  # (L, d + 1), (d,), (H, d + 1, d + 1), (H, d + 1)
 
 fixed = torch.Generator().manual_seed(1)
 beta = torch.randn(d, generator=fixed) / d**0.5
-x = torch.randn(L + 1, d, generator=fixed)
-y = x @ beta + s2**0.5 * torch.randn(L + 1, generator=fixed)
-Z = torch.cat([x, y[:, None]], dim=1)[:L]  # the last pair is the query
-
-model = Attention(d, n_heads=2)  # what is trained above
-model.initialise(fixed)
-KQ, OV = (circuit.detach() for circuit in model.circuits().values())
-assert torch.allclose(
-    heads(Z, x[L], model.scale * KQ, OV[:, 0]), model(Z[..., None], x[L, :, None])
-)
+x = torch.randn(L, d, generator=fixed)
+y = x @ beta + s2**0.5 * torch.randn(L, generator=fixed)
+Z = torch.cat([x, y[:, None]], dim=1)
 
 # %% [markdown]
 # Which entries of the two circuits matter?
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input"] mystnb={"image": {"alt": "The steps of a head as matrices of cells: the last column of KQ and all rows of OV but the last are starred."}}
+style.show(circuit_maps.plot_architecture(d))
 example = trained_circuits.example(d, L, rng)
 record.all(trained_circuits.effective_entries(example, rng))
+
+# %% [markdown]
+# *Starred entries cannot change any answer (paper: Figure 1). Tokens stand in the columns of $Z$.*
+
+# %% tags=["remove-input"]
 record.verdicts("fig1")
 
 # %% [markdown]
-# So a trained head is fully described by the first $d$ columns of $KQ$ and the last row of $OV$, and that is what all heat maps below show.
+# So a head is fully described by the first $d$ columns of $KQ$ and the last row of $OV$, and that is what all heat maps below show.
+
+# %% [markdown]
+# ## Train it yourself
+# The whole experiment is one call: fresh prompts at each step, and Adam. The trained matrices then go into `predict`, which answers queries along $\beta$.
+
+# %% mystnb={"image": {"alt": "Left: loss along training; one head stays on a plateau that two heads leave. Right: answers against a query that moves along beta; that of one head levels off, that of two is closer to a straight line."}}
+from iclbook.models import Attention
+from iclbook.training.one_run import train
+
+n_heads = 2  # change me: 3 or 4
+queries = torch.linspace(-4, 4, 81)[:, None] * beta / beta.norm()
+fig, (falls, line) = style.figure(2, height=2.5)
+for h in sorted({1, n_heads}):  # beside one head
+    history = train(
+        Attention, task, n_heads=h, steps=3_000, learning_rate=3e-3, seed=15
+    )
+    KQ, OV = history.model.circuits().values()
+    answers = torch.stack([predict(Z, x_q, KQ, OV[:, 0]) for x_q in queries])
+    repeated = Z[..., None].expand(-1, -1, 81)  # the library's forward pass
+    assert torch.allclose(answers, history.model(repeated, queries.T)[0], atol=1e-5)
+    falls.plot(history.steps, history.loss, label=f"heads: {h}")
+    line.plot(queries @ beta / beta.norm(), answers)
+falls.set(xlabel="step", ylabel="loss")
+falls.legend()
+line.set(xlabel="query, along β", ylabel="answer")
+style.show()
+
+# %% [markdown]
+# *Two heads leave the loss at which one head stays, and their answer bends less than that of one head.*
+
+# %% [markdown]
+# **Why a pair?** A trained head all but reduces to two numbers: it scores pair $\ell$ by $\omega s_\ell$, with $s_\ell = x_\ell^\top x_q$, and multiplies the mean of the responses by $\mu$. One head alone bends: beyond the outermost pair
+# its weights hardly change. Let one head have $\omega = \gamma$ and a positive $\mu$, the other $-\gamma$ and $-\mu$. With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their weights differ by
 #
+# $$\mathrm{smax}(\gamma s)_\ell - \mathrm{smax}(-\gamma s)_\ell = \frac{2\gamma}{L}(s_\ell - \bar s) + O(\gamma^3).$$
+#
+# The bends are even in $\gamma$ and cancel. What is left is linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from zero, on covariates with their mean taken off.
+#
+# The panel, at the head of the page, takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
+
+# %% tags=["hero", "hide-input"]
+show_training(train_in_page(task, history), task, n_heads)
+
+# %% [markdown]
 # ## The runs
 # The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's default initialisation of separate $Q, K, V, O$; so do we. Text and
 # code differ in one setting: the definition above leaves the scores unscaled, the published code divides them by $\sqrt{d+1}$. We train both, *as printed* and *as coded*.
@@ -171,8 +200,10 @@ record.all(
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Ask them yourself
-# Two of the trained models answer below, in this page. To plot a prompt, we put all its covariates on one line through the origin: a pair is then a point, and the model's answers are a curve. (The
-# models keep all their dimensions; the prompt is zero in the others.) Drag the points, or put them on a parabola.
+# Two of the trained models answer in this page. To plot a prompt, we put all its covariates on one line through the origin: a pair is then a point, and the model's answers are a curve. (The
+# models keep all their dimensions; the prompt is zero in the others.)
+#
+# Drag the points, or put them on a parabola.
 
 # %% tags=["hide-input"]
 show_model(page_models.prompt(iso, task), of=[iso])
@@ -181,16 +212,17 @@ show_model(page_models.prompt(iso, task), of=[iso])
 # ## Key finding 1: two numbers per head
 # ### One head (Figure 2.1)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale; and all entries of KQ: the diagonal above the paper's value, the others near zero."}}
 shown = {
     "as printed": (iso.group("h1"), 1.0),
     "as coded": (iso.group("code_h1"), code_scale(d)),
 }
-style.show(trained_circuits.plot_one_head(shown), of=[iso])
+style.show(circuit_maps.plot_one_head(shown), of=[iso])
 record.all(trained_circuits.one_head(one))
 
 # %% [markdown]
-# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores (paper: Figure 2.1). Shown are the entries that can matter.*
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores; the multiple is larger than the paper's $1/\sqrt d$ (paper: Figure 2.1). Maps
+# of one seed, and the size of every entry of $KQ$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.1")
@@ -202,12 +234,12 @@ record.verdicts("fig2.1")
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size."}}
-style.show(trained_circuits.plot_circuits(iso.group("h2"), run=0), of=[iso])
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of the two trained heads: one positive, one negative, of equal size; their sum is nearly empty."}}
+style.show(circuit_maps.plot_circuits(iso.group("h2"), run=0), of=[iso])
 record.all(trained_circuits.two_heads(two))
 
 # %% [markdown]
-# *The two heads are opposite and of equal size (paper: Figure 2.2). $KQ$ above, $OV$ below; one colour scale a row.*
+# *The two heads are opposite and of equal size, so that their sum is nearly empty (paper: Figure 2.2). $KQ$ above, $OV$ below; orange adds, blue subtracts; one colour scale for $KQ$ and one for $OV$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.2")
@@ -229,21 +261,25 @@ record.verdicts("fig2.3")
 
 # %% [markdown]
 # With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
-# from every start: {glue:text}`runs/both_signs` of {glue:text}`runs/seeds` seeds end with heads of both signs (H = 2, 3, 4; as coded {glue:text}`runs/both_signs_coded`). The others keep one sign
-# and answer worse; by pairs we mean runs with both signs.
+# from every start: some seeds keep heads of one sign and answer worse. By pairs we mean runs with both signs.
+#
+# | Seeds that end with both signs, of {glue:text}`runs/seeds` | two, three and four heads |
+# |---|---|
+# | as printed | {glue:text}`runs/both_signs` |
+# | as coded | {glue:text}`runs/both_signs_coded` |
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-# It grows out of noise, very early. Move the sliders for the number of heads and the training step.
+# It grows out of noise, very early. Choose the number of heads.
 
 # %% tags=["hide-input"]
-trained_circuits.show_circuits(iso, few=not paper)
+circuit_maps.show_circuits(iso, few=not paper)
 record.all(trained_circuits.early(two))
 record.verdicts("fig2.6")
 
 # %% [markdown]
 # How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or with heads of one sign? {glue:text}`runs/seeds` seeds are too few to tell. So the full model is also
-# trained from {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The right panel shows
-# the same for plain gradient descent on the approximate loss, which is explained below.
+# trained from {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The second panel shows
+# the same for plain gradient descent on an [approximate loss](#why-the-loss-of-two-numbers-per-head), a formula in $\omega$ and $\mu$ alone.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares of runs by the way they end, for H = 2, 3, 4: Adam on the full model and gradient descent on the approximate loss."}}
 seeds = results("seeds", profile, device)
@@ -274,12 +310,22 @@ record.all(trained_circuits.one_sided_form(seeds, adam))
 record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown]
-# Ends with one sign
-# only: under Adam {glue:text}`census/adam_one_sided` of the runs (H = 2, 3, 4), under plain gradient descent {glue:text}`census/gd_one_sided` (of {glue:text}`census/gd_runs` runs each). Dummy
-# heads: {glue:text}`census/adam_dummy` of the runs with three and four heads under Adam. For two heads and gradient descent the start decides. If $\omega + \mu$ starts with the same sign in both
-# heads, {glue:text}`census/same_start` end one-sided; otherwise {glue:text}`census/mixed_start` ([exercise 4](#exercises)). Under Adam the first steps decide as well: of the
-# runs whose heads grow towards opposite sides after 24 steps and of the others, {glue:text}`census/adam_growth` end one-sided. So opposite signs of $OV$ at the start are no cure by themselves. With
-# them and without, {glue:text}`census/adam_opposite_ov` end one-sided: a head grows along $\omega + \mu$, and its random $KQ$ may turn it round.
+# | Share of runs | two, three, four heads |
+# |---|---|
+# | one sign at the end, Adam | {glue:text}`census/adam_one_sided` |
+# | one sign at the end, gradient descent ({glue:text}`census/gd_runs` runs each) | {glue:text}`census/gd_one_sided` |
+# | a dummy head, Adam (three and four heads) | {glue:text}`census/adam_dummy` |
+#
+# For two heads the first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
+#
+# | Two heads | started so | otherwise |
+# |---|---|---|
+# | gradient descent, $\omega + \mu$ of one sign in both | {glue:text}`census/same_start` | {glue:text}`census/mixed_start` |
+#
+# | Two heads, Adam | so, and otherwise |
+# |---|---|
+# | after 24 steps the heads grow to opposite sides | {glue:text}`census/adam_growth` |
+# | $OV$ starts with opposite signs | {glue:text}`census/adam_opposite_ov` |
 #
 # Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
 # heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
@@ -295,7 +341,7 @@ record.all(trained_circuits.limits({"text": several, "code": several_coded}))
 record.all(trained_circuits.common_scale(several, adam[2], d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Thin: seeds; thick: their mean; dashed: as coded;
+# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Means over seeds; dashed: as coded;
 # horizontal: the paper's values.*
 
 # %% tags=["remove-input"]
@@ -311,17 +357,15 @@ record.verdicts("fig2.8", "kf4")
 # |---|---|---|
 # | scores as printed | {glue:text}`scale/text/gammas` | {glue:text}`scale/text/mus` |
 # | scores as coded | {glue:text}`scale/code/gammas` | {glue:text}`scale/code/mus` |
+# | as printed, mean for H = 2, 3, 4 | {glue:text}`fig2.8/text/gammas` | |
 # | the paper | 0.13 | 3.5 |
 #
 # The two printed numbers are one: on the
-# solution manifold (below) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
+# [solution manifold](#the-solution-manifold) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of each of three and four heads against the training step; those of one side part in mu only."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three and four heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
-    trained_circuits.plot_dynamics(
-        {f"H = {h}": every[h] for h in PAPER_HEADS if h > 2}
-    ),
-    of=[iso],
+    trained_circuits.plot_splits({h: every[h] for h in PAPER_HEADS if h > 2}), of=[iso]
 )
 record.all(trained_circuits.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
@@ -331,11 +375,9 @@ record.all(
 trained_circuits.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
-# *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently. A line is a head of one seed; dashed: the paper's values.* The common scale is
-# $\gamma =$ {glue:text}`fig2.8/text/gammas` (H = 2, 3, 4). Of the $\mu$ only the sum on each side matters.
+# *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently, and only the sums agree. A column is a seed, a dot or a block a head; dashed: the paper's values.*
 #
-# Eight heads, trained with one seed at the paper profile only, do the same: the table above shows that each $\omega$ is $\pm\gamma$ or about zero. The paper does not show them; our question on them
-# stands below Figure 2.4.
+# Eight heads, which the paper does not show, do the same in our one run at the paper profile: each $\omega$ is $\pm\gamma$ or about zero.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A minimiser, or a noise level?
@@ -422,7 +464,8 @@ record.all(
 )
 
 # %% [markdown]
-# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and the error over that of ridge.*
+# *Two heads match debiased gradient descent in error and do worse than ridge regression (paper: Figure 2.5). The error, and by how much the two heads and vanilla gradient descent exceed debiased
+# gradient descent; bars: standard errors.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
@@ -545,8 +588,12 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 # Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that with two and
 # three heads the $\mu$ cancel in the second stage only, and with four heads between the two.
 
-# %% tags=["hide-input"]
-figure_2_7.show_stages(d, L, s2, few=not paper)
+# %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of four heads against time from a small start: signs match first, then the mu sum to zero, then all omega of a side coincide."}}
+style.show(figure_2_7.plot_stages(0.03, d, L, s2))
+
+# %% [markdown]
+# *First the signs settle, then the $\mu$ sum to zero, then all heads share one $|\omega|$: four heads from one start of scale 0.03. Orange: heads that add; blue: heads that subtract; dotted: from when
+# each holds for good.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "When sign matching, zero sum and homogeneous scaling appear for good, for 2, 3 and 4 heads."}}
 times = figure_2_7.stage_times(descent)
@@ -555,7 +602,7 @@ record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(descent, d, L
 record.all(theorem_1.expansion_records(d, L, s2))
 
 # %% [markdown]
-# *Signs match at once. The $\mu$ sum to zero when all $|\omega|$ become equal, or, with four heads, well before. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
+# *Signs match at once. With two and three heads the $\mu$ sum to zero about when all $|\omega|$ become equal; with four heads the scales take much longer. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
 
 # %% tags=["remove-input"]
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
@@ -584,6 +631,7 @@ show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
 # ## Extensions
+# Each section here says what came out; the rest unfolds.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Covariates that are not isotropic (Figure 3.1)
@@ -634,7 +682,7 @@ record.all(figures_3_2_to_3_5.multitask_records(both, runs, tasks, starts))
 
 # %% [markdown]
 # *In the code's setting four heads (last row) serve one task each, a pair for either; in the text's they also pass each task's responses to the other (frames
-# in $OV$; paper: Figures 3.2 to 3.5). For each head: which features it compares ($KQ$), and whose responses (column) it adds to whose prediction (row, $OV$).*
+# in $OV$; paper: Figures 3.2 to 3.5). For each head $KQ$ above, the features that it compares, and $OV$ below: whose responses (column) it adds to whose prediction (row).*
 
 # %% tags=["remove-input"]
 record.verdicts(
@@ -759,8 +807,8 @@ steps = figures_4_1_and_4_2.compare(paired, many, eta)
 record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain}, eta))
 
 # %% [markdown]
-# *In the sum of $\mu$ $1 + \tanh Cx$ ends nearest to softmax; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; a line is a seed; dashed: the paper's values for
-# softmax.*
+# *Of three substitutes for the exponential, $1 + \tanh Cx$ ends nearest to softmax in its sum of $\mu$; $1 + Cx$ settles late, if at all (paper: Figure 4.2). Scores as coded; medians over the
+# seeds that end as a pair.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")

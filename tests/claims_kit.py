@@ -18,6 +18,7 @@ values:
 claims:
   - id: demo/both
     where: Figure 1
+    short: two heads | *both* signs
     says: two heads | opposite *signs*
     paper: 0.13
     parts:
@@ -31,6 +32,7 @@ claims:
         because: 2.8 sigma of the seed spread
   - id: demo/exact
     where: Theorem 1
+    short: the optimum is known
     says: the optimum is exact
     decides: smoke
     parts:
@@ -40,6 +42,7 @@ claims:
         because: float64
   - id: demo/later
     where: Figure 9
+    short: not tested
     says: not tested yet
 """
 

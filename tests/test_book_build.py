@@ -15,7 +15,7 @@ from iclbook.inputs import executed_path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("minibook")]
-COUNTS = "2 claims: 1 reproduced, 1 not yet tested"
+COUNTS = "2 claims: holds 1, untested 1"
 
 
 @pytest.fixture(scope="module")

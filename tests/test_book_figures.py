@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
 from iclbook.book import figures
 from iclbook.book.figures import NumberedFigures
 from iclbook.project import MODEL, MODEL_FIGURE, SLIDERS, VIEW
+
+ROOT = Path(__file__).parents[1]
 
 #: A picture as an executed copy keeps it, under the name of the file that is made of it.
 PICTURE = {"csv": "a\n1\n", "origin": None}
@@ -89,7 +92,7 @@ def test_a_slider_has_its_number_its_words_and_its_files(tmp_path):
     below = figure[2].astext()
     assert "Numbers of all frames</a> (CSV" in below
     assert 'href="../_figures/waves-figure-2.csv"' in below
-    assert 'alt="two waves" src="../_figures/waves-abc.png"' in figure.astext()
+    assert 'alt="two waves" src="../_figures/waves-frame-sha.png"' in figure.astext()
     assert unknown.parent["classes"] == ["cell_output"], "a widget that is no slider of ours stays as it is"
 
 
@@ -113,3 +116,10 @@ def test_an_executed_copy_keeps_figures_by_the_names_that_pages_have_for_them():
     ]
     race = {"name": "race", "html": "x"}
     assert figures.kept({"cells": [{"outputs": outputs}]}) == {"abc": {"title": "Waves"}, "race": race}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_no_line_of_a_chapters_text_begins_as_a_comment(path):
+    """MyST drops a line that begins with a per cent sign, and ends the caption there."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("# %") and not line.startswith("# %%")] == []

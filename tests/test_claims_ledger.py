@@ -25,6 +25,8 @@ MALFORMED = {
     "unknown field of a part": (changed("because: a sign", "because: a sign\n        note: x"), "note:", "'note'"),
     "unknown top field": (LEDGER + "extra: 1\n", "extra:", "unknown field 'extra'"),
     "values key with a colon": (changed("  seconds:", '  "a:b":'), '"a:b":', "a:b is 'a:b'"),
+    "no short form": (changed("    short: not tested\n", ""), "- id: demo/later", "missing field 'short'"),
+    "a long short form": (changed("short: not", f"short: {'x' * 57} not"), "short: xx", "68 letters as it is read, 60 at most"),
     "no because": (changed(PART, PART.replace("        because: a sign\n", "")), "- name: positive", "'because'"),
     "empty because": (changed("because: a sign", "because: ''"), "because: ''", "because is ''"),
     "bad rule": (changed('rule: "> 0"', 'rule: "more than 0"'), 'rule: "more', "not a rule"),

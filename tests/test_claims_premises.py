@@ -18,7 +18,12 @@ def ledger(paper: str, **requires: str) -> str:
     """Claims ``bad`` (its rule fails), ``good``, ``next``, ``last`` and ``bare`` (no rule) of one paper, with these premises."""
     lines = [f"paper: {paper}", f"title: The {paper}", f"chapter: notebooks/{paper}.py", "claims:"]
     for name in ("bad", "good", "next", "last", "bare"):
-        lines += [f"  - id: {paper}/{name}", f"    where: Theorem {name}", f"    says: says {name}"]
+        lines += [
+            f"  - id: {paper}/{name}",
+            f"    where: Theorem {name}",
+            f"    short: says {name}",
+            f"    says: says {name}",
+        ]
         if name in requires:
             lines.append(f"    requires: {requires[name]}")
         if name != "bare":
@@ -78,21 +83,21 @@ def test_doubt_passes_along_and_only_from_what_fails(tmp_path):
         ["demo/bad"],
     ]
     assert premises.open_premises("other/next") == ["demo/bad"]
-    assert premises.word("demo/last") == "reproduced", "a verdict is that of the claim by itself"
+    assert premises.word("demo/last") == "holds", "a verdict is that of the claim by itself"
 
 
 def test_the_badge_of_a_claim_on_a_failed_premise_says_so_and_one_on_a_good_premise_does_not(tmp_path):
     root = book(tmp_path, {"next": "[demo/bad]", "last": "[demo/good]"}, {"last": "[demo/bad, demo/bare]"})
     premises = premises_of(root)
     bad = '<a href="demo.html#claim-demo-bad" title="says bad">Theorem bad</a>'
-    assert premise_sentence(premises, "demo/next") == f"Depends on {bad}, which did not reproduce."
+    assert premise_sentence(premises, "demo/next") == f"Depends on {bad} (fails)."
     assert premise_sentence(premises, "demo/last") == ""
     assert re.sub("<[^>]*>", "", premise_sentence(premises, "other/last")) == (
-        "Depends on The demo, Theorem bad, which did not reproduce, and on The demo, Theorem bare, which is not yet tested."
+        "Depends on The demo, Theorem bad (fails), The demo, Theorem bare (untested)."
     )
     shown = {claim: filled(verdict_html(*premises.rows[claim]), premises, {}) for claim in premises.rows}
     assert "iclbook-open-premise" in shown["demo/next"]
-    assert "did not reproduce" in shown["demo/next"].split("</summary>")[1], "no link inside a summary"
+    assert "(fails)" in shown["demo/next"].split("</summary>")[1], "no link inside a summary"
     assert "iclbook-open-premise" not in shown["demo/last"]
     assert "Depends on: <a" in shown["demo/last"]
     assert not any("<!--" in text for text in shown.values())

@@ -92,9 +92,10 @@ def test_a_chapter_shows_badges_and_ends_with_the_claims_that_no_badge_showed(ex
     assert "<style>" not in html, "a headless copy is shown in the book, which links the sheet"
     assert PREFIX not in json.dumps(badge)
     html = "".join(table["data"]["text/html"])
-    assert "2 claims: 1 reproduced, 1 not yet tested" in html
+    assert "2 claims: holds 1, untested 1" in html
     assert [html.count(f'id="claim-tiny-{name}"') for name in ("one", "two")] == [0, 1], "the badge of one stands above"
-    assert "tiny/two" in "".join(table["data"]["text/plain"])
+    assert "".join(badge["data"]["text/plain"]) == "holds      one  one is one"
+    assert "".join(table["data"]["text/plain"]).startswith("untested   two  nobody has looked\n2 claims")
 
 
 def test_a_badge_that_was_shown_too_early_ends_the_chapter(book):

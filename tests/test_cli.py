@@ -134,9 +134,11 @@ def ran_today(root, profile="paper", **values):
 def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):
     ran_today(root, omega=0.2, gap=0.0)
     assert cli.main(["claims"]) == 0
-    assert "3 claims: 1 reproduced, 1 partly, 1 not yet tested" in capsys.readouterr().out
+    assert "3 claims: holds 1, partly 1, untested 1" in capsys.readouterr().out
     assert cli.main(["claims", "demo"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[1] == "holds      exact  the optimum is known"
     assert cli.main(["claims", "demo/both"]) == 0
     one = capsys.readouterr().out
     assert "fails size: 0.2, rule: within 0.02 of 0.13" in one

@@ -53,7 +53,7 @@ def test_what_is_no_formula_is_refused(text):
 def texts():
     for ledger in all_ledgers():
         for claim in ledger.claims:
-            said = [claim.where, claim.says, claim.paper, claim.reduced, claim.out_of_reach]
+            said = [claim.where, claim.short, claim.says, claim.paper, claim.reduced, claim.out_of_reach]
             said += [text for part in claim.parts for text in (part.name, part.because, part.reading)]
             yield from ((claim.id, text) for text in said if text)
 

@@ -460,6 +460,15 @@ def test_every_slider_and_model_answers_rightly_and_with_little_work(book, seen)
         assert (name.partition("/")[2] in CHAPTERS) <= bool(sliders)
 
 
+def test_every_caption_has_a_message(book):
+    short = []
+    for path in (book / "notebooks").glob("*.html"):
+        for caption in re.findall(r"<figcaption[^>]*>(.*?)</figcaption>", path.read_text(encoding="utf-8"), re.DOTALL):
+            words = re.sub(r"<[^>]+>", " ", caption.partition("caption-number")[2]).split()[2:]  # after "Figure 3."
+            short += [f"{path.stem}: {' '.join(words)!r}"] if len(words) < 5 else []
+    assert not short
+
+
 # --- what a page loads ----------------------------------------------------------------------------------------------------
 
 

@@ -86,7 +86,7 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     assert made.returncode == 0, made.stdout + made.stderr
     assert (book / "notebooks" / "a_tiny_paper_of_one_claim.py").is_file()
     claims = inside(book, "-m", "iclbook.cli", "claims", "tiny2026", "--profile", "paper")
-    assert "1 reproduced" in claims.stdout + claims.stderr, claims.stdout + claims.stderr
+    assert "holds 1" in claims.stdout + claims.stderr, claims.stdout + claims.stderr
     style = inside(book, "-m", "ruff", "check", ".")
     assert style.returncode == 0, style.stdout
     form = inside(book, "-m", "ruff", "format", "--check", ".")

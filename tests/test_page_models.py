@@ -10,7 +10,7 @@ import pytest
 from browser import models_page
 from matplotlib.figure import Figure
 
-from iclbook.book import figures
+from iclbook.book import borrowed
 from iclbook.book.pages import HTML, problems
 from iclbook.errors import UserError
 from iclbook.papers.he2025 import loss, predictors
@@ -107,23 +107,39 @@ def copy_in(root: Path) -> Path:
 
 def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
     executed(copy_in(tmp_path), "prompt")
-    text = figures.filled("before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path)
+    text = borrowed.filled("before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path)
     assert text == 'before\n\n```{raw} html\n<figure data-model="prompt">x</figure>\n```\n\nafter'
     inside = "in a `<!-- model a of b -->` line"
-    assert figures.filled(inside, "book/a", "paper", tmp_path) == inside
+    assert borrowed.filled(inside, "book/a", "paper", tmp_path) == inside
 
 
-def test_a_page_shows_a_chapters_picture_by_its_description(tmp_path):
-    data = {"image/png": "UE5H", FIGURE: {"name": "line"}}
+CARD = '''
+from iclbook.drawing import style
+
+
+def rising(numbers):
+    """A line that "rises"."""
+    fig, ax = style.figure(width=3.2, height=1.8)
+    ax.plot([float(row["x"]) for row in numbers("waves", "a line")])
+    return fig
+'''
+
+
+def test_a_card_is_drawn_for_both_themes_from_the_numbers_of_a_figure(tmp_path):
+    data = {"image/png": "UE5H", FIGURE: {"csv": "x\n1\n2\n"}}
     cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("display_data", data)])
-    cell.metadata["mystnb"] = {"image": {"alt": 'A "line" that rises.'}}
+    cell.metadata["mystnb"] = {"image": {"alt": "There is a line."}}
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copy_in(tmp_path))
-    text = figures.filled('<!-- picture A "line" of waves -->', "book/a", "paper", tmp_path)
-    (picture,) = (tmp_path / HTML / "_figures").iterdir()
-    assert picture.read_bytes() == b"PNG"
-    assert f'src="../_figures/{picture.name}" alt="A &quot;line&quot; that rises."' in text
-    with pytest.raises(UserError, match="shows no pictures 'B'"):
-        figures.filled("<!-- picture B of waves -->", "book/a", "paper", tmp_path)
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "cards.py").write_text(CARD)
+    text = borrowed.filled("<!-- card rising -->", "book/a", "paper", tmp_path)
+    light, dark = sorted((tmp_path / HTML / "_figures").iterdir(), key=lambda path: len(path.name))
+    assert light.read_bytes() != dark.read_bytes()
+    assert re.findall(r'src="([^"]*)"', text) == [f"../_figures/{light.name}", f"../_figures/{dark.name}"]
+    assert 'alt="A line that &quot;rises&quot;." width="320" height="180"' in text
+    (tmp_path / "book" / "cards.py").write_text(CARD.replace("a line", "two lines"))
+    with pytest.raises(UserError, match="shows no figures 'two lines'"):
+        borrowed.filled("<!-- card rising -->", "book/a", "paper", tmp_path)
 
 
 def test_a_lost_script_is_found(tmp_path):

@@ -29,6 +29,7 @@ chapter: notebooks/demo.py
 claims:
 - id: demo/slope
   where: Figure 1
+  short: a positive slope
   says: the slope is positive
   parts:
   - {name: slope, key: slope, rule: "> 0", because: the figure, late: true}

@@ -29,6 +29,7 @@ def test_a_strangers_text_never_runs(browser, minibook):
     one, two = body["claims"]
     one |= dict.fromkeys(("where", "says", "paper", "reduced"), HOSTILE)
     one["parts"][0] |= {"name": HOSTILE, "because": HOSTILE, "reading": HOSTILE}
+    one["short"] = two["short"] = HOSTILE[:60]
     two |= {"says": HOSTILE, "out_of_reach": HOSTILE, "inventory": HOSTILE}
     ledger.write_text(yaml.safe_dump(body))
     chapter = minibook / "notebooks/tiny.py"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from iclbook.drawing import style
+from iclbook.drawing import dark, figure_output, style
 
 
 @pytest.fixture(autouse=True)
@@ -18,19 +18,9 @@ def _styled():
         plt.close("all")
 
 
-def lightness(colour) -> float:
-    """CIE L* of a colour, 0 (black) to 100 (white)."""
-    rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    y = linear @ [0.2126, 0.7152, 0.0722]
-    return 116 * np.cbrt(y) - 16 if y > 0.008856 else 903.3 * y
-
-
 def seen_by(colour, matrix) -> np.ndarray:
     """A colour as a dichromat sees it: linear RGB through Machado et al.'s matrix (severity 1)."""
-    rgb = np.array(to_rgb(colour))
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return np.clip(np.array(matrix) @ linear, 0, 1) ** (1 / 2.2)
+    return np.clip(np.array(matrix) @ dark.linear(np.array(to_rgb(colour))), 0, 1) ** (1 / 2.2)
 
 
 DICHROMATS = {
@@ -39,16 +29,55 @@ DICHROMATS = {
 }
 
 
+def on_dark(colour):
+    return dark.dark(np.array(to_rgb(colour)))
+
+
+PAGES = {"light": to_rgb, "dark": on_dark}
+
+
+@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("reader", DICHROMATS)
-def test_palette_is_told_apart_by_colour_blind_readers(reader):
-    for one, two in itertools.combinations(style.PALETTE, 2):
+def test_palette_is_told_apart_by_colour_blind_readers(reader, page):
+    for one, two in itertools.combinations(map(PAGES[page], style.PALETTE), 2):
         distance = np.linalg.norm(seen_by(one, DICHROMATS[reader]) - seen_by(two, DICHROMATS[reader]))
         assert distance > 0.1, (one, two)
 
 
-def test_every_role_is_readable_on_the_ground():
-    for role, colour in style.COLOURS.items():
-        assert lightness(style.GROUND) - lightness(colour) > 25, role
+@pytest.mark.parametrize("page", PAGES)
+def test_every_colour_stands_out_from_the_ground(page):
+    drawn = PAGES[page]
+    named = {**style.COLOURS, **dict(enumerate(style.PALETTE)), "ink": style.INK}
+    weak = {name: c for name, c in named.items() if dark.contrast(drawn(c), drawn(style.GROUND)) < 3}
+    assert not weak
+    assert dark.contrast(drawn(style.INK), drawn(style.GROUND)) > 12
+
+
+@pytest.mark.parametrize("scale", [style.SEQUENTIAL, style.DIVERGING])
+def test_a_scale_begins_at_the_ground_on_both_pages_and_keeps_its_order(scale):
+    middle = 0.5 if scale is style.DIVERGING else 0.0
+    for end in {0.0, 1.0} - {middle}:
+        colours = scale(np.linspace(middle, end, 20))
+        for drawn in PAGES.values():
+            steps = np.array([dark.contrast(drawn(c[:3]), drawn(style.GROUND)) for c in colours])
+            assert steps[0] < 1.1
+            assert (np.diff(steps) > 0).all(), "what is more stands out more"
+
+
+def test_a_figure_is_drawn_for_the_dark_page_in_dark_colours_and_stays_as_it_is():
+    fig, ax = style.figure()
+    ax.plot([0, 1], [0, 1], color=style.PALETTE[3], lw=12)
+    ax.text(0.2, 0.8, "words", alpha=0.99, fontsize=30)
+    ax.scatter([0.5, 0.6], [0.1, 0.1], s=900, c=[style.PALETTE[0], style.PALETTE[2]])
+    ax.imshow(np.ones((2, 2)), cmap=style.SEQUENTIAL, vmin=0, extent=(0.7, 0.9, 0, 0.2), aspect="auto")
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    before = figure_output.pixels(fig, 100)
+    seen = {tuple(p) for p in figure_output.pixels(fig, 100, dark.draw_dark).reshape(-1, 3).tolist()}
+    shown = (style.GROUND, style.INK, *style.PALETTE[:1], *style.PALETTE[2:4], style.SEQUENTIAL(1.0)[:3])
+    for colour in shown:
+        near = [max(abs(np.array(p) / 255 - on_dark(colour))) for p in seen]
+        assert min(near) < 0.02, colour
+    assert (figure_output.pixels(fig, 100) == before).all()
 
 
 @pytest.mark.parametrize(("ncols", "nrows"), [(1, 1), (2, 1), (3, 2)])

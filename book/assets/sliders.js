@@ -31,6 +31,13 @@
       label.removeAttribute("title"); // the widget manager writes a missing tooltip as the word null
     }
   };
+  // Frames are files, loaded as they are shown: those of a panel that a reader touches come ahead.
+  const ahead = (event) => {
+    const panel = event.target.closest?.(".iclbook-sliders");
+    const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+    for (const image of panel?.querySelectorAll(`.iclbook-frame .iclbook-${theme} img[loading=lazy]`) ?? []) image.loading = "eager";
+  };
+  for (const touched of ["pointerover", "focusin"]) document.addEventListener(touched, ahead);
   // The widgets appear after load, and a moved slider changes its readout: once a picture at most, or a slider would answer late.
   let asked = false;
   const later = () => {

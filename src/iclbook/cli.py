@@ -4,7 +4,6 @@ import argparse
 import errno
 import json
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -215,8 +214,7 @@ def claims(options: argparse.Namespace) -> int:
         say(render.verdict_text(claim, found))
         say(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
     else:
-        terminal = sys.stdout.isatty()
-        say(render.table_text(rows, shutil.get_terminal_size().columns if terminal else 10_000))
+        say(f"{render.lines_text(rows)}\n{render.counts_line(rows)}")
     return 0
 
 

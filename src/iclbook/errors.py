@@ -1,8 +1,9 @@
 """The one kind of error a user is meant to read."""
 
+import difflib
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -34,6 +35,12 @@ def ends_in_one_line() -> Iterator[None]:
         sys.exit(2)
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known one that is most like ``name``; empty where none is."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
 class UserError(Exception):
     """A mistake or a missing thing that the user can correct: what is wrong, naming the file, key or option, and what to do about it, as an instruction.
 
@@ -44,6 +51,10 @@ class UserError(Exception):
         self.problem = problem.rstrip(".")
         self.hint = hint
         super().__init__(f"{self.problem}. {hint}")
+
+    def _render_traceback_(self, *_: object) -> list[str]:
+        """What a notebook shows in place of a traceback."""
+        return [f"error: {one_line(self)}"]
 
     def __reduce__(self) -> tuple:
         """Travel between processes."""

@@ -251,13 +251,13 @@ def _differing(pairs: Sequence[Pair]) -> list[str]:
     written = partial(formulas.markdown, escaped=render.plain_markdown)
     for pair in pairs:
         link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
-        says = f'{written(pair.claim.says)} (<a href="{link}">{written(pair.claim.where)}</a>)'
+        says = f'{written(pair.claim.short)} (<a href="{link}">{written(pair.claim.where)}</a>)'
         turned = [
             f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
             for a, b in pair.parts()
             if a.holds != b.holds or a.close != b.close
         ]
-        words = f"{render.badge(pair.first.word)} in the book, {render.badge(pair.second.word)} drawn anew"
+        words = f"{render.sight(pair.first)} in the book, {render.sight(pair.second)} drawn anew"
         lines += [f"- {words}: {says}", *turned]
     return [*lines, ""]
 

@@ -49,6 +49,9 @@ class Results:
     def __getitem__(self, key: str) -> np.ndarray:
         return self.arrays[key]
 
+    def __repr__(self) -> str:
+        return f"Results of the groups {', '.join(sorted({key.split('/')[0] for key in self.arrays}))}"
+
     def group(self, name: str) -> dict[str, np.ndarray]:
         """The arrays of one group, by their short names."""
         return {k.split("/", 1)[1]: v for k, v in self.arrays.items() if k.startswith(name + "/")}
@@ -161,10 +164,8 @@ def update_digest(
     root: Path | None = None,
     **verified: Any,
 ) -> None:
-    """Mark a study's results as those of the code with these digests, after its replay has passed; ``verified`` says what was derived again.
-
-    Groups that ``config`` (of the study as it is now) does not name are removed.
-    """
+    """Mark a study's results as those of the code with these digests, after its replay has passed; ``verified`` says what was derived again. Groups that
+    ``config`` does not name are removed."""
     about = read_provenance(paper, profile, study, root)
     sums = _described(about, config) | ({STATES: about["states"]} if "states" in about else {})
     about |= {"source": source} | ({} if config is None else {"config": config})

@@ -363,6 +363,8 @@ class PagePanel:
         shown = self.state().frames
         if len(shown) != 1:
             return None
+        if shown[0]["src"].startswith("file:"):
+            return hashlib.sha256(Path(unquote(urlsplit(shown[0]["src"]).path)).read_bytes()).hexdigest()
         kind, _, data = shown[0]["src"].partition(",")
         if kind != "data:image/png;base64":
             raise RuntimeError(f"the visible picture is no frame: {kind[:80]}")

@@ -35,7 +35,10 @@ def circuits(heads, step):
     signs = np.array([1, -1, 1, -1])[:heads]
     kq = [s * 0.13 * min(1, step / 60) * np.eye(6) + 0.02 * np.random.default_rng(3).normal(size=(6, 6)) for s in signs]
     ov = [np.diag([0, 0, 0, 0, 0, 7.0 * s / heads * step / 100]) for s in signs]
-    fig, _ = style.heatmap_grid({"KQ": kq, "OV": ov}, [f"head {h + 1}" for h in range(heads)], columns=4)
+    fig, axes = style.figure(4, 2, height=3)
+    for h, both in enumerate(zip(kq, ov)):
+        for ax, matrix in zip(axes[:, h], both):
+            style.heatmap(ax, matrix, title=f"head {h + 1}")
     return fig
 show(circuits, [Slider("heads", "heads H", ["one", "two", "four"]), Slider("step", "training step", [0, 20, 100])],
      start={"heads": "two", "step": 20}, title="Two sliders", alt=lambda heads, step: f"Circuits of {heads} heads at step {step}.")

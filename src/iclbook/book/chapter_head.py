@@ -41,7 +41,9 @@ def with_hero(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if caption := re.match(r"\*[^*]+\*(?=\s|$)", text.source):
         text.source = text.source[caption.end() :].lstrip()
         moved.append(nbformat.v4.new_markdown_cell(caption[0]))
-    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell('See <a href="#figure-1">Figure 1</a>.'))
+    what = "panel" if MODEL in shown.metadata else "picture"
+    place = f'The {what} is <a href="#figure-1">Figure 1</a>, at the head of the page.'
+    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(place))
     notebook.cells[1:1] = moved
     return notebook
 

@@ -2,8 +2,7 @@
 
 In a notebook the caption is the italic text with which the next text cell begins, so that a reader of the notebook sees it too. In the page it moves from below
 the verdicts, which may stand between, into the figure. A slider's caption is its description; a model is a figure with a caption already, and gets the number.
-What folds out was kept while the notebook ran (``drawing/figure_output.py``). On other pages ``<!-- model NAME of CHAPTER -->`` becomes the figure that the executed chapter
-shows, ``<!-- picture WORDS of CHAPTER -->`` the picture (the one for phones) whose description begins with these words.
+What folds out was kept while the notebook ran (``drawing/figure_output.py``).
 
 MyST-NB writes the frames of sliders into the page and calls the widget manager at once; here both stay files beside it (``book/assets/lazy.js`` fetches them when a
 reader comes near), and until then a still picture of the slider's start stands in their place, which print and readers without scripts see.
@@ -16,7 +15,6 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +24,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from ..errors import UserError
 from ..files import write_whole
 from ..inputs import executed_path
 from ..numbers import duration, number
 from ..project import FIGURE, MODEL, MODEL_FIGURE, SLIDERS, STATE, VIEW
-from .pages import HTML
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +51,22 @@ def kept(notebook: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
             if SLIDERS in about:
                 found[data[VIEW]["model_id"]] = about[SLIDERS]
             if MODEL in about:
-                found[about[MODEL]["name"]] = about[MODEL] | {"html": "".join(data["text/html"])}
+                found[about[MODEL]["name"]] = about[MODEL] | {
+                    "html": with_dark_still("".join(data["text/html"]), about[MODEL])
+                }
     return found
+
+
+def with_dark_still(text: str, about: Mapping[str, Any]) -> str:
+    """A model's HTML with its still picture for the dark page beside that for the light one."""
+    still = re.search(r"<img [^>]*>", text)
+    if "dark" not in about or still is None:
+        return text
+    light = still[0].replace("<img ", '<img class="iclbook-light dark-light" ', 1)
+    dark = re.sub(r' src="[^"]*"', f' src="data:image/png;base64,{about["dark"]}"', light).replace(
+        "-light dark", "-dark dark", 1
+    )
+    return text.replace(still[0], light + dark, 1)
 
 
 class NumberedFigures(SphinxPostTransform):
@@ -97,30 +107,26 @@ class NumberedFigures(SphinxPostTransform):
         picture.replace_self(figure)
         picture["loading"] = "lazy"
         figure += [picture, _caption(number, _take_caption(_cell(figure))), self._folded(about, number)]
-        picture["iclbook"] = {}
-        if "narrow" in about:
-            address = self._write(f"-figure-{number}-narrow.png", base64.b64decode(about["narrow"]))
-            picture["iclbook"] = {"narrow": address, "size": about["size"]}
-        else:
+        picture["iclbook"] = others(about, self._pages, self._page, f"-figure-{number}")
+        if "narrow" not in about:
             figure["classes"].append("iclbook-wide")
 
     def _wrap_slider(self, slider: nodes.raw, number: int) -> None:
         """Wrap a slider: its first frame stands until the slider is loaded."""
-        name, about = _name(slider), self._kept[_name(slider)]
+        about = self._kept[_name(slider)]
         figure = _figure(number, "iclbook-slider-figure")
         slider.replace_self(figure)
-        png, alt, width, height = self._frames[about["frames"][",".join(map(str, about["start"]))]]
-        still = (
-            f'<img class="iclbook-slider-still" alt="{html.escape(alt)}" src="{self._write(f"-{name[:12]}.png", png)}" '
-            f'width="{width}" height="{height}" loading="lazy" decoding="async">'
-        )
+        start = about["frames"][",".join(map(str, about["start"]))]
+        picture = frame_html(start, self._frames[start], about.get("pictures", {}), self._pages, self._page)
+        still = f'<div class="iclbook-slider-still">{picture}</div>'
         # in one element, as a caption must be a figure's second child
         figure += nodes.container("", slider, nodes.raw("", still, format="html"))
         figure += [_caption(number, [nodes.Text(about["description"])]), self._folded(about, number)]
 
     def _number_model(self, model: nodes.raw, number: int) -> None:
         """Give the figure of a model its name for links, its caption the number, and below it the trainings that the model computes with."""
-        about, text = self._kept[_name(model)], model.astext()
+        about = self._kept[_name(model)]
+        text = with_dark_still(model.astext(), about)
         text = text.replace("<figure", f'<figure id="figure-{number}"', 1)
         head, caption, rest = text.rpartition("<figcaption>")
         text = f'{head}{caption}<span class="caption-number">Figure {number}. </span>{rest}'
@@ -145,19 +151,65 @@ def write_beside(pages: Path, page: str, name: str, content: bytes) -> str:
     return f"{'../' * page.count('/')}{FILES}/{name}"
 
 
+def others(about: Mapping[str, Any], pages: Path, page: str, end: str) -> dict[str, Any]:
+    """Addresses of the pictures for phones and the dark page that a figure has, which are put beside the pages, and the ``size`` of the narrow ones."""
+    name = page.rpartition("/")[2] + end
+    kinds = [kind for kind in ("dark", "narrow", "narrow dark") if kind in about]
+    found = {
+        k: write_beside(pages, page, f"{name}-{k.replace(' ', '-')}.png", base64.b64decode(about[k])) for k in kinds
+    }
+    return found | ({"size": about["size"]} if "size" in about else {})
+
+
+def themed(image: str, about: Mapping[str, Any]) -> str:
+    """An image element for the light page and, where there is a dark picture, one for the dark page; on a phone each shows its narrow picture."""
+    found = ""
+    for theme, kind, address in (("light", "narrow", None), ("dark", "narrow dark", about.get("dark"))):
+        if theme == "dark" and address is None:
+            break
+        element = image if address is None else re.sub(r' src="[^"]*"', f' src="{address}"', image, count=1)
+        source = ""
+        if kind in about:
+            width, height = about["size"]
+            source = f'<source media="(max-width: 40rem)" srcset="{about[kind]}" width="{width}" height="{height}">'
+        both = f"iclbook-{theme}" if "dark" in about else "iclbook-both"
+        found += f'<picture class="{both}">{source}{element}</picture>'
+    return found
+
+
+def frame_html(
+    name: str, frame: tuple[bytes, str, int, int], pictures: Mapping[str, Mapping[str, Any]], pages: Path, page: str
+) -> str:
+    """The picture elements of a slider's frame, whose files are put beside the pages."""
+    png, alt, width, height = frame
+    end = f"-frame-{name[:16]}"
+    address = write_beside(pages, page, f"{page.rpartition('/')[2]}{end}.png", png)
+    image = (
+        f'<img class="dark-light" alt="{html.escape(alt)}" src="{address}" width="{width}" height="{height}" '
+        f'loading="lazy" decoding="async">'
+    )
+    return themed(image, others(pictures.get(name, {}), pages, page, end))
+
+
 def frames(notebook: Mapping[str, Any]) -> dict[str, tuple[bytes, str, int, int]]:
     """Slider frames of an executed copy, sha256 -> PNG, alt text, width and height."""
     widgets = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})
     found = {}
     for widget in widgets.values():
         if match := _IMAGE.search(str(widget.get("state", {}).get("value", ""))):
-            png = base64.b64decode(match[4])
-            found[hashlib.sha256(png).hexdigest()] = (png, html.unescape(match[1]), int(match[2]), int(match[3]))
+            frame = _frame(match)
+            found[hashlib.sha256(frame[0]).hexdigest()] = frame
     return found
 
 
+def _frame(match: re.Match) -> tuple[bytes, str, int, int]:
+    return base64.b64decode(match[4]), html.unescape(match[1]), int(match[2]), int(match[3])
+
+
 def move_widgets(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """On ``html-page-context``, after MyST-NB: the widgets of a page become a file that ``lazy.js`` loads, a script, since a page opened from the disk may load scripts only."""
+    """On ``html-page-context``, after MyST-NB: the widgets of a page become a file that ``lazy.js`` loads, a script, since a page opened from the disk may load scripts only.
+    Their frames become files, of which a reader loads those of the page's theme and width.
+    """
     scripts = getattr(app.builder, "_js_files", [])
     state = next((s for s in scripts if s.attributes.get("type") == STATE), None)
     manager = next((s for s in scripts if s.filename and str(s.filename).endswith("embed.js")), None)
@@ -166,11 +218,20 @@ def move_widgets(app: Sphinx, page: str, template: str, context: dict[str, Any],
     scripts.remove(state)
     scripts.remove(manager)
     name = f"{FILES}/{page.rpartition('/')[2]}-sliders.js"
-    body = state.attributes["body"]
+    body = json.loads(state.attributes["body"])
+    path = executed_path(page.rpartition("/")[2], app.config.iclbook_profile, Path(app.srcdir))
+    about = kept(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    pictures = {name: of for each in about.values() for name, of in each.get("pictures", {}).items()}
+    for widget in body["state"].values():
+        if match := _IMAGE.search(str(widget.get("state", {}).get("value", ""))):
+            frame = _frame(match)
+            widget["state"]["value"] = frame_html(
+                hashlib.sha256(frame[0]).hexdigest(), frame, pictures, Path(app.outdir), page
+            )
     write_whole(
         Path(app.outdir) / name,
         'document.head.append(Object.assign(document.createElement("script"), '
-        f'{{ type: "{STATE}", textContent: JSON.stringify({body}) }}));\n',
+        f'{{ type: "{STATE}", textContent: JSON.stringify({json.dumps(body)}) }}));\n',
     )
     # addresses from the folder in which lazy.js lies
     here = {"data-state": f"../{name}", "data-manager": os.path.relpath(str(manager.filename), "_static")}
@@ -185,12 +246,8 @@ def visit_image(self: HTML5Translator, node: nodes.image) -> None:
         return
     element = re.sub(r' style="[^"]*"', "", self.body.pop(), count=1)
     size = "".join(f' {side}="{re.sub("[^0-9]", "", str(node[side]))}"' for side in ("width", "height") if side in node)
-    element = element.replace("<img ", f'<img decoding="async"{size} ', 1)
-    if "narrow" in about:
-        width, height = about["size"]
-        source = f'<source media="(max-width: 40rem)" srcset="{about["narrow"]}" width="{width}" height="{height}">'
-        element = f"<picture>{source}{element.rstrip()}</picture>"
-    self.body.append(element)
+    element = element.replace("<img ", f'<img class="dark-light" decoding="async"{size} ', 1)
+    self.body.append(themed(element.rstrip(), about))
 
 
 def _name(node: nodes.Element) -> str:
@@ -260,35 +317,3 @@ def _study(study: Mapping[str, Any]) -> str:
     parts += [f"torch {said['torch']}", f"numpy {said['numpy']}", f"Python {said['python']}"]
     name = f"<code>{said['paper']}/{said['study']}</code>"
     return f"{name}: {', '.join(parts)}; digest of the code <code>{said['source']}</code>"
-
-
-# -- a chapter's models and pictures on another page ------------------------------------------------------------------------
-
-MARKER = re.compile(r"^<!-- (model|picture) (.+) of (\w+) -->$", re.MULTILINE)
-
-
-def filled(text: str, page: str, profile: str, root: Path) -> str:
-    """The Markdown of a page with every marker replaced; pictures are put beside the pages. A chapter that was never run, or shows no such model or picture,
-    or several, is a UserError."""
-    return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root), text)
-
-
-def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
-    kind, name, chapter = match.groups()
-    path = executed_path(chapter, profile, root)
-    notebook = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"cells": []}
-    form = {"model": "html", "picture": "png"}[kind]
-    found = {about.get("alt", about.get("name")): about for about in kept(notebook).values() if form in about}
-    shown = [key for key in found if key == name or (kind == "picture" and key.startswith(name))]
-    if len(shown) != 1:
-        raise UserError(
-            f"the executed chapter {chapter} shows {len(shown) or 'no'} {kind}s {name!r}",
-            f"Run `iclbook run {chapter}`, or choose one of: {', '.join(sorted(found)) or '(none)'}.",
-        )
-    content = found[shown[0]][form]
-    if kind == "picture":
-        png = base64.b64decode(found[shown[0]].get("narrow") or content)
-        file = f"{chapter}-{hashlib.sha256(png).hexdigest()[:12]}.png"
-        address = write_beside(root / HTML, page, file, png)
-        content = f'<img class="iclbook-picture" src="{address}" alt="{html.escape(shown[0])}" loading="lazy">'
-    return f"```{{raw}} html\n{content}\n```"

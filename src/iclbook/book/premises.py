@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 
 from ..claims import Ledger
+from ..claims.render import LOOKS
 from ..claims.scoreboard import Board, boards
 from ..formulas import html, plain
 from ..project import cell_outputs
@@ -19,17 +20,8 @@ from .cite import linked
 PLACES = re.compile(r"<!--(open|premises) ([^\s>]+)-->")
 #: Number of premises that a sentence names, the nearest ones first.
 NAMED = 3
-#: Verdicts that leave dependent claims open, and the words of a sentence about them.
-OPEN_WORDS = {
-    "not reproduced": "did not reproduce",
-    "inconsistent": "is inconsistent",
-    "no": "is answered no",
-    "too close to call": "is too close to call",
-    "out of reach": "is out of reach",
-    "fails here, at a smaller size": "fails here, at a smaller size",
-    "not yet tested": "is not yet tested",
-    "open": "is open",
-}
+#: Words that leave dependent claims open.
+OPEN = ("fails", "no", "undecided", "untested")
 
 
 class Premises:
@@ -53,15 +45,15 @@ class Premises:
         self._boards = {board.ledger.paper: board for board in found}
 
     def word(self, claim_id: str) -> str:
-        """The word of a claim's verdict."""
-        return self.rows[claim_id][1].word
+        """The word of a claim's verdict, as pages show it."""
+        return LOOKS[self.rows[claim_id][1].word][2]
 
     def open_premises(self, claim_id: str) -> list[str]:
         """Premises of a claim, direct or not, that do not hold or are undecided, the nearest first."""
         found = list(self.requires.get(claim_id, ()))
         for name in found:  # which grows
             found += [premise for premise in self.requires.get(name, ()) if premise not in found]
-        return [name for name in found if self.word(name) in OPEN_WORDS]
+        return [name for name in found if self.word(name) in OPEN]
 
     def link(self, claim_id: str, home: str, folder: str = "") -> str:
         """A claim's place in its paper as a link, with its sentence as the title; with the paper's name where that is not ``home``.
@@ -71,7 +63,7 @@ class Premises:
         """
         claim, paper = self.rows[claim_id][0], paper_of(claim_id)
         text = html(claim.where) if paper == home else f"{escape(self.names[paper])}, {html(claim.where)}"
-        says = escape(" ".join(plain(claim.says).split()))
+        says = escape(plain(claim.short))
         return f'<a href="{self._boards[paper].place(claim, folder)}" title="{says}">{text}</a>'
 
 
@@ -88,22 +80,11 @@ def _name(ledger: Ledger, root: Path) -> str:
 
 
 def premise_sentence(premises: Premises, claim_id: str) -> str:
-    """``Depends on X, which did not reproduce.``; empty where no premise is open."""
+    """``Depends on X (fails), Y (undecided).``; empty where no premise is open."""
     unsettled = premises.open_premises(claim_id)
-    by_word: dict[str, list[str]] = {}
-    for name in unsettled[:NAMED]:
-        by_word.setdefault(premises.word(name), []).append(premises.link(name, paper_of(claim_id)))
-    phrases = []
-    for word, links in by_word.items():
-        ended = OPEN_WORDS[word] if len(links) == 1 else OPEN_WORDS[word].replace("is ", "are ", 1)
-        phrases.append(f"on {_and(links)}, which {ended}")
-    if len(unsettled) > NAMED:
-        phrases.append(f"on {len(unsettled) - NAMED} more such")
-    return f"Depends {_and(phrases, ', and ')}." if phrases else ""
-
-
-def _and(texts: list[str], last: str = " and ") -> str:
-    return last.join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else texts[0]
+    named = [f"{premises.link(name, paper_of(claim_id))} ({premises.word(name)})" for name in unsettled[:NAMED]]
+    more = [f"{len(unsettled) - NAMED} more such"] if len(unsettled) > NAMED else []
+    return f"Depends on {', '.join(named + more)}." if named else ""
 
 
 def both_directions(premises: Premises, claim_id: str) -> str:

@@ -15,6 +15,7 @@ from docutils.nodes import make_id
 from .. import formulas
 from ..claims import render
 from ..claims.scoreboard import Board, boards
+from ..claims.verdicts import ANSWER_WORDS, WORDS
 from ..errors import UserError
 from ..inputs import chapters
 from .premises import Premises, paper_of
@@ -46,7 +47,7 @@ def markdown(profile: str, root: Path) -> str:
 
 
 def _badges(rows: list[render.Row], questions: bool, what: str) -> str:
-    return f"{sum(render.counts(rows, questions).values())} {what}: {render.marks(rows, questions)}"
+    return f"{sum(claim.is_question == questions for claim, _ in rows)} {what}: {render.marks(rows, questions)}"
 
 
 def _picture(found: list[Board]) -> str:
@@ -61,12 +62,12 @@ def _picture(found: list[Board]) -> str:
 
 
 def _cells(board: Board, questions: bool) -> str:
-    order = list(render.counts(board.rows, questions))
+    order = ANSWER_WORDS if questions else WORDS
     chosen = [row for row in board.rows if row[0].is_question == questions]
     cells = ""
     for claim, verdict in sorted(chosen, key=lambda row: order.index(row[1].word)):
-        symbol, name, _ = render.LOOKS[verdict.word]
-        says = escape(formulas.plain(f"{claim.where}: {claim.says} \u2013 {verdict.label}")).replace("\n", " ")
+        symbol, name, word = render.LOOKS[verdict.word]
+        says = escape(formulas.plain(f"{word}: {claim.short} ({claim.where})"))
         look = f'class="iclbook-cell iclbook-badge-{name}" href="{board.place(claim, CHAPTERS)}"'
         cells += f'<a {look} aria-label="{says}" data-says="{says}">{symbol}</a>'
     return cells
@@ -74,9 +75,9 @@ def _cells(board: Board, questions: bool) -> str:
 
 def _filters(found: list[Board]) -> str:
     """A form by which ``scoreboard.js`` shows the lines that are asked for; without scripts and in print it is hidden, and all lines are there."""
-    words = {verdict.word for board in found for _, verdict in board.rows}
+    words = {render.LOOKS[verdict.word][2] for board in found for _, verdict in board.rows}
     choices = {
-        "verdict": {word: f"{symbol} {word}" for word, (symbol, *_) in render.LOOKS.items() if word in words},
+        "verdict": {word: word for _, _, word in render.LOOKS.values() if word in words},
         "chapter": {"every": "every chapter"} | {board.ledger.paper: board.ledger.title for board in found},
         "kind": {"claim": "claims of the papers", "question": "questions of our own"},
     }
@@ -94,11 +95,11 @@ def _table(board: Board) -> list[str]:
     lines = ["| Verdict | What it says | Where |", "|---|---|---|"]
     for claim, verdict in board.rows:
         kind = "question" if claim.is_question else "claim"
-        key = f'<span data-verdict="{verdict.word}" data-chapter="{board.ledger.paper}" data-kind="{kind}"></span>'
-        says = formulas.markdown(claim.says, render.plain_markdown)
+        key = f'<span data-verdict="{render.LOOKS[verdict.word][2]}" data-chapter="{board.ledger.paper}" data-kind="{kind}"></span>'
+        says = formulas.markdown(claim.short, render.plain_markdown)
         where = formulas.markdown(claim.where, render.plain_markdown).replace("|", "&#124;")
         link = f'<a href="{board.place(claim, CHAPTERS)}">{where}</a>'
-        lines.append(f"| {key}{render.badge(verdict.word, verdict.label)} | {says} | {link} |")
+        lines.append(f"| {key}{render.sight(verdict)} | {says} | {link} |")
     return lines
 
 
@@ -155,6 +156,6 @@ def _quotation(match: re.Match, found: dict[str, Board], folder: str) -> str:
             "Read the text again and write it for what came out.",
         )
     place = board.place(claim, f"{folder}notebooks/")
-    title = escape(formulas.plain(" ".join(f"{verdict.label}: {claim.says}".split())))
+    title = escape(formulas.plain(f"{verdict.label}: {claim.short}"))
     badge = f'<a class="iclbook-quoted" href="{place}" title="{title}">{render.mark(verdict.word)}</a>'
     return f'<span class="iclbook-together">{badge}{match["end"]}</span>' if match["end"] else badge

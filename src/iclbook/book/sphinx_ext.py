@@ -21,7 +21,7 @@ from ..inputs import executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..project import check_profile
 from ..workers import die_with
-from . import addresses, chapter_head, figures, premises, scoreboard_page, status_page
+from . import addresses, borrowed, chapter_head, figures, premises, scoreboard_page, status_page
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
     for marker, markdown in COMPUTED.items():
         if marker in source[0]:
             source[0] = source[0].replace(marker, _or_warn(docname, "", markdown, profile, root))
-    for module in (scoreboard_page, figures):
+    for module in (scoreboard_page, borrowed):
         if module.MARKER.search(source[0]):
             bare = module.MARKER.sub("", source[0])
             source[0] = _or_warn(docname, bare, module.filled, source[0], docname, profile, root)

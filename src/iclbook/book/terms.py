@@ -17,8 +17,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 NOTATION = "book/notation"
 #: Words of the glossary that chapters also use in another sense, as in double precision, stability window or proof kernel: never linked by themselves.
 ORDINARY = {
-    *("activation", "claim", "episode", "kernel", "margin", "offset", "precision", "profile", "reading"),
-    *("record", "replay", "spread", "stage", "study", "window"),
+    *("activation", "claim", "degree", "episode", "kernel", "ladder", "margin", "offset", "precision", "profile"),
+    *("reading", "record", "replay", "residual", "side", "spread", "stack", "stage", "study", "window"),
 }
 #: What is no prose, with everything in it.
 NO_PROSE = (

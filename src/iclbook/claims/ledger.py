@@ -4,21 +4,20 @@ It is read strictly: an unknown field, a missing reason or a malformed rule is a
 turn into a verdict.
 """
 
-import difflib
 import hashlib
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from reprlib import repr as short
+from reprlib import repr as shortened
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, PlainValidator, StringConstraints, TypeAdapter, ValidationError
 
 from .. import formulas
-from ..errors import UserError
+from ..errors import UserError, nearest
 from ..project import display_name, find_root, ledger_paths
 from .references import PROBED
 from .rules import Rule, Term, parse_rule, with_printed
@@ -32,6 +31,12 @@ def _formulas(text: str) -> str:
     return text
 
 
+def _brief(text: str, most: int = 60) -> str:
+    if (letters := len(formulas.plain(text))) > most:
+        raise ValueError(f"{letters} letters as it is read, {most} at most")
+    return text
+
+
 def _numbers(value: Any) -> float | list[float]:
     if isinstance(value, list):
         return [_numbers(item) for item in value]
@@ -41,6 +46,8 @@ def _numbers(value: Any) -> float | list[float]:
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 #: What readers see, perhaps with formulas.
 Words = Annotated[Text, AfterValidator(_formulas)]
+#: What stands beside a verdict: so many letters at most, as it is read.
+Brief = Annotated[Words, AfterValidator(_brief)]
 #: How prose shows a number, such as ``.0%``.
 Format = Annotated[Text, AfterValidator(lambda spec: format(0.5, spec) and spec)]
 #: A colon would end the key in ``{glue:text}``.
@@ -49,9 +56,6 @@ Key = Annotated[Text, StringConstraints(pattern=r"^[A-Za-z0-9._+/-]+$")]
 Printed = Mapping[str, Annotated[Any, AfterValidator(_numbers)]]
 
 _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-
-
-# -- claims and their parts ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class Claim:
     """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it.
 
     Attributes:
+        short: what it says, in one line, which stands beside every verdict.
         conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
         inventory: other items of the papers' inventory that it covers.
         requires: its premises, ids of claims of any paper (:mod:`iclbook.book.premises`).
@@ -127,6 +132,7 @@ class Claim:
 
     id: Text
     where: Words
+    short: Brief
     says: Words
     paper: Words | None = None
     decides: Literal["smoke", "paper"] = "paper"
@@ -232,12 +238,6 @@ class Ledger:
             raise UserError(f"key {key!r} was recorded, but no claim part of {display_name(self.path)} uses it", hint)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the known one that is most like ``name``; empty where none is."""
-    close = difflib.get_close_matches(name, known, 1)
-    return f"Did you mean {close[0]!r}?" if close else ""
-
-
 # -- reading --------------------------------------------------------------------------------------------------------------
 
 
@@ -306,7 +306,7 @@ def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
         return where, f"missing field {name!r}", f"Add {name}: here."
     what = f"an entry of {name}" if where and isinstance(where[-1], int) else name
     says = error["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, each entry behind a dash")
-    return where, f"{what} is {short(error['input'])}: {says}", "CONTRIBUTING.md shows how it is written."
+    return where, f"{what} is {shortened(error['input'])}: {says}", "CONTRIBUTING.md shows how it is written."
 
 
 def _slips(ledger: Ledger) -> Iterator[tuple[tuple, str, str]]:

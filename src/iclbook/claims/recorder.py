@@ -5,14 +5,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, say
 from ..files import check_kernels
 from ..project import check_profile, find_root, mixed_checkouts
 from ..statistics import Estimate
 from .ledger import Ledger, load_ledger
 from .record import Record
 from .references import load_reference, tolerances_of
-from .render import closing_html, strip_html, table_text, verdict_html, verdict_text
+from .render import closing_html, counts_line, lines_text, strip_html, verdict_html
 from .verdicts import Verdict, judge, verdict
 
 
@@ -27,7 +27,7 @@ class Recorder:
         record.verdict("he2025/fig2.2")          # a badge, computed from what was recorded so far
         record.table()                           # counts, and the claims that no badge shows
 
-    Works in any Jupyter kernel; in a plain Python program it records and judges without displaying. A key that the ledger does not name, a second
+    Works in any Jupyter kernel; in a plain Python program verdicts are printed, a line each. A key that the ledger does not name, a second
     value of a key, and a badge before its values are a UserError.
     """
 
@@ -82,22 +82,23 @@ class Recorder:
         verdicts = [verdict(claim, self.records, self.profile, by) for claim in claims]
         pages = [verdict_html(c, result, c.id not in self._shown) for c, result in zip(claims, verdicts, strict=True)]
         self._shown |= {claim.id: result.word for claim, result in zip(claims, verdicts, strict=True)}
-        self._show(strip_html(pages), "\n".join(map(verdict_text, claims, verdicts)))
+        self._show(strip_html(pages), lines_text(list(zip(claims, verdicts, strict=True))))
         return verdicts
 
     def table(self) -> None:
-        """Display the chapter's counts, and the claims that it has not shown; a terminal gets all of them in a table. A badge that was shown too early is refused."""
+        """Display the chapter's counts, and the claims that it has not shown. A badge that was shown too early is refused."""
         verdicts = judge(self.ledger, self.records, self.profile, self.reference)
         early = [claim_id for claim_id, word in self._shown.items() if verdicts[claim_id].word != word]
         if early:
             what = f"{early[0]} was shown as {self._shown[early[0]]!r} and is {verdicts[early[0]].word!r}"
             raise UserError(what, "Show its badge after everything that its parts name is recorded.")
         rows = [(claim, verdicts[claim.id]) for claim in self.ledger.claims]
-        self._show(closing_html(rows, self._shown), table_text(rows))
+        others = [row for row in rows if row[0].id not in self._shown]
+        self._show(closing_html(rows, self._shown), f"{lines_text(others)}\n{counts_line(rows)}".lstrip())
 
     def _show(self, html: str, text: str) -> None:
         if _shell() is None:
-            return
+            return say(text)
         sheet = find_root() / "book" / "assets" / "verdicts.css"
         if not self._styled and not _headless() and sheet.is_file():  # a live notebook has no link to it as a page has
             html = f"<style>{sheet.read_text(encoding='utf-8')}</style>{html}"

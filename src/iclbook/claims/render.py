@@ -16,7 +16,7 @@ from .verdicts import PartResult, Verdict
 
 Row = tuple[Claim, Verdict]
 
-#: Of each word the symbol, the CSS class of its colour, and the words in sight on pages (the whole verdict stands in the fold and on the scoreboard).
+#: Of each verdict the symbol, the CSS class of its colour, and the word in sight, one vocabulary for all pages and terminals; the verdict itself stands in the fold.
 LOOKS = {
     v.REPRODUCED: ("\u2714", "reproduced", "holds"),  # heavy check mark
     v.REDUCED: ("\u2713", "reduced", "holds"),  # check mark
@@ -41,31 +41,30 @@ PLACE = "<!--{} {}-->"
 UNFOLDED = 3
 
 
-def badge(word: str, label: str = "") -> str:
-    """Inline HTML of a verdict word, with more text if there is a label."""
-    symbol, name, _ = LOOKS[word]
+def mark(word: str, in_one_reading: bool = False) -> str:
+    """Inline HTML of a badge: the symbol and the word in sight, and whether it is that of one reading only."""
+    symbol, name, shown = LOOKS[word]
     return (
         f'<span class="iclbook-badge iclbook-badge-{name}">'
-        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{html(label or word)}</span>'
+        f'<span class="iclbook-symbol" aria-hidden="true">{symbol}</span>&nbsp;{shown}{", in one reading" * in_one_reading}</span>'
     )
 
 
-def mark(word: str, in_one_reading: bool = False) -> str:
-    """The badge that stands in the text: the word in sight, and whether it is that of one reading only."""
-    return badge(word, LOOKS[word][2] + ", in one reading" * in_one_reading)
+def sight(verdict: Verdict) -> str:
+    """The badge of a claim."""
+    return mark(verdict.word, verdict.in_one_reading and verdict.word != v.DEPENDS)
 
 
 def verdict_html(claim: Claim, verdict: Verdict, anchor: bool = True) -> str:
-    """One line that unfolds: the word in sight, where, what is claimed; folded: the verdict, the paper's and the measured values, the parts."""
+    """One line that unfolds: the word in sight and the short form; folded: where, what is claimed, the verdict, the paper's and the measured values, the parts."""
     place = f' id="{claim.anchor}"' if anchor else ""
-    one = verdict.in_one_reading and verdict.word != v.DEPENDS
-    line = (
-        f'{mark(verdict.word, one)} <span class="iclbook-line"><span class="iclbook-where">{html(claim.where)}:</span>{_reading(verdict)} '
-        f'<span class="iclbook-says">{html(claim.says)}</span></span>'
-    )
+    line = f'{sight(verdict)} <span class="iclbook-line">{html(claim.short)}{_reading(verdict)}</span>'
     remarks = filter(None, (claim.paper and f"Paper: {claim.paper}", _measured(verdict), verdict.remark))
     sentences = ". ".join([f"<strong>{html(verdict.label)}</strong>", *map(html, remarks)])
-    note = f'<div class="iclbook-note">{sentences}{PLACE.format("open", claim.id)}</div>'
+    says = (
+        f'<span class="iclbook-where">{html(claim.where)}:</span> <span class="iclbook-says">{html(claim.says)}</span>'
+    )
+    note = f'<div class="iclbook-claimed">{says}</div><div class="iclbook-note">{sentences}{PLACE.format("open", claim.id)}</div>'
     items = "".join(f"<li>{_part_html(part)}</li>" for part in verdict.parts)
     parts = f'<ul class="iclbook-parts">{items}</ul>' if items else ""
     return (
@@ -103,7 +102,7 @@ def _part_html(part: PartResult) -> str:
 
 
 def verdict_text(claim: Claim, verdict: Verdict) -> str:
-    """Line of a verdict in plain text."""
+    """A verdict with its parts in plain text."""
     lines = [f"{LOOKS[verdict.word][0]} {verdict.label}: {claim.id} ({claim.where})"]
     if verdict.note:
         lines.append(f"    {verdict.note}")
@@ -113,33 +112,42 @@ def verdict_text(claim: Claim, verdict: Verdict) -> str:
     return plain("\n".join(lines))
 
 
-def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, int]:
-    """Number of claims, or questions, with each word; every word present, in the scoreboard's order."""
+def lines_text(rows: Sequence[Row]) -> str:
+    """``holds      fig2.1     One head: KQ is a multiple of I``: a line a claim, for terminals."""
+    items = [claim.id.partition("/")[2] for claim, _ in rows]
+    width = max(map(len, items), default=0)
+    return "\n".join(
+        f"{LOOKS[verdict.word][2]:<10} {item:<{width}}  {plain(claim.short)}"
+        for item, (claim, verdict) in zip(items, rows, strict=True)
+    )
+
+
+def counts(rows: Iterable[Row], questions: bool = False) -> dict[str, list]:
+    """The words in sight that claims, or questions, have, in the scoreboard's order: of each the first verdict that it stands for, whose colours it has, and
+    the number."""
     totals = Counter(verdict.word for claim, verdict in rows if claim.is_question == questions)
-    return {word: totals[word] for word in (v.ANSWER_WORDS if questions else v.WORDS)}
+    found: dict[str, list] = {}
+    for word in v.ANSWER_WORDS if questions else v.WORDS:
+        if totals[word]:
+            found.setdefault(LOOKS[word][2], [word, 0])[1] += totals[word]
+    return found
 
 
 def marks(rows: Iterable[Row], questions: bool) -> str:
     """The words in sight, each with how many claims, or questions, have it."""
-    totals: dict[
-        str, list
-    ] = {}  # word in sight -> the first verdict that it stands for, whose colours it has, and the number
-    for word, count in counts(rows, questions).items():
-        if count:
-            totals.setdefault(LOOKS[word][2], [word, 0])[1] += count
-    return " ".join(f"{mark(word)}&nbsp;{total}" for word, total in totals.values())
+    return " ".join(f"{mark(word)}&nbsp;{total}" for word, total in counts(rows, questions).values())
 
 
 def counts_line(rows: Iterable[Row]) -> str:
-    """``47 claims: 30 reproduced, 3 partly, ...; 12 questions: 8 yes, ...``; what does not occur is left out."""
+    """``47 claims: holds 33, partly 3, ...; 12 questions: yes 8, ...``; what does not occur is left out."""
     rows, phrases = list(rows), []
     for questions, what in ((False, "claim"), (True, "question")):
-        numbers = counts(rows, questions)
-        total = sum(numbers.values())
-        shown = ", ".join(f"{number(count)} {word}" for word, count in numbers.items() if count)
-        if total or not questions:
+        found = counts(rows, questions)
+        total = sum(count for _, count in found.values())
+        shown = ", ".join(f"{word} {number(count)}" for word, (_, count) in found.items())
+        if total:
             phrases.append(f"{total} {what}{'' if total == 1 else 's'}{': ' if shown else ''}{shown}")
-    return "; ".join(phrases)
+    return "; ".join(phrases) or "0 claims"
 
 
 def rules_line(rows: Sequence[Row]) -> str:
@@ -150,7 +158,7 @@ def rules_line(rows: Sequence[Row]) -> str:
     one = sum(verdict.in_one_reading for _, verdict in rows)
     lines += [f"{one} hold in one reading and not in another."] if one else []
     margins = [
-        (part.margin, claim.id)
+        (part.margin, claim.where)
         for claim, verdict in rows
         if verdict.word not in (v.TOO_CLOSE, *v.SILENT)
         for part in verdict.parts
@@ -166,7 +174,7 @@ def closing_html(rows: Sequence[Row], shown: Container[str]) -> str:
     """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page (``shown`` are ids of the others); folded, a list of all with a link to each."""
     line = html(f"{counts_line(rows)}. {rules_line(rows)}")
     listed = "".join(
-        f'<li>{mark(verdict.word)} <a href="#{claim.anchor}">{html(claim.where)}</a>: {html(claim.says)}</li>'
+        f'<li>{mark(verdict.word)} <a href="#{claim.anchor}">{html(claim.where)}</a>: {html(claim.short)}</li>'
         for claim, verdict in rows
     )
     every = f'<details class="iclbook-every"><summary>List them</summary><ul>{listed}</ul></details>' if listed else ""
@@ -175,20 +183,6 @@ def closing_html(rows: Sequence[Row], shown: Container[str]) -> str:
         count = f"{len(others)} claim{'s' * (len(others) > 1)} with no place in the text"
         line += f"</p><details><summary>{count}</summary>{strip_html(others)}</details><p>"
     return f'<div class="iclbook-claims"><p>{line}</p>{every}</div>'.replace("<p></p>", "")
-
-
-def table_text(rows: Sequence[Row], width: int = 100) -> str:
-    """The table for a terminal: one line a claim, cut to ``width``, then the counts."""
-    longest_id = max((len(claim.id) for claim, _ in rows), default=0)
-    longest_word = max((len(verdict.word) for _, verdict in rows), default=0)
-    lines = []
-    for claim, verdict in rows:
-        symbol = LOOKS[verdict.word][0]
-        tail = verdict.note or "; ".join(f"{part.name} {part.text}" for part in verdict.parts) or claim.where
-        line = f"{symbol} {verdict.word:<{longest_word}}  {claim.id:<{longest_id}}  {plain(tail)}"
-        lines.append(line if len(line) <= width else line[: width - 1].rstrip() + "\u2026")
-    lines.append(counts_line(rows))
-    return "\n".join(lines)
 
 
 def plain_markdown(text: str) -> str:

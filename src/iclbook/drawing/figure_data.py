@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cbook import flatten
-from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
@@ -227,6 +227,11 @@ def _collection(artist: Collection, ax: Axes, legend: _Series) -> Iterator[Row]:
     if isinstance(artist, Quiver):
         for (x, y), u, v in zip(artist.XY, np.ravel(artist.U), np.ravel(artist.V), strict=True):
             yield {"series": legend.of(artist), "kind": "arrow", "x": x, "y": y, "to x": x + u, "to y": y + v}
+    elif isinstance(artist, QuadMesh):
+        edges = np.asarray(artist.get_coordinates())  # (rows + 1, columns + 1, 2)
+        for (i, j), value in np.ndenumerate(np.asarray(artist.get_array(), dtype=float)):
+            x, y = edges[i : i + 2, j : j + 2].mean((0, 1))
+            yield {"kind": "heat map", "x": float(x), "y": float(y), "value": value}
     elif isinstance(artist, PathCollection):
         series, values = legend.of(artist), artist.get_array()
         for i, (x, y) in enumerate(np.asarray(artist.get_offsets(), dtype=float)):
@@ -262,8 +267,10 @@ def _image(image: AxesImage, legend: _Series) -> Iterator[Row]:
     xs = left + (np.arange(columns) + 0.5) * (right - left) / columns
     ys = np.arange(rows) + 0.5
     ys = top + ys * (bottom - top) / rows if image.origin == "upper" else bottom + ys * (top - bottom) / rows
+    name = {} if image.get_label().startswith("_") else {"series": image.get_label()}
     for (i, j), value in np.ndenumerate(np.ma.filled(np.ma.asarray(values).astype(float), np.nan)):
-        yield {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
+        if np.isfinite(value):
+            yield name | {"kind": "heat map", "x": float(xs[j]), "y": float(ys[i]), "value": value}
 
 
 # -- tables of text: HTML that scrolls in its own box, and plain text where there is no page -----------------------------

@@ -1,15 +1,15 @@
-"""Output of a figure in a notebook: a small PNG, the numbers in it, the stored trainings that it draws, and a picture for phones.
+"""Output of a figure in a notebook: a small PNG, the numbers in it, the stored trainings that it draws, and pictures for phones and for the dark page.
 
 ``style.use`` switches this on where a chapter runs headless; in JupyterLab figures are shown as usual.
-The tests of the chapters set ``ICLBOOK_FIGURES``: ``measured`` also notes what is broken in a picture; ``draft`` saves time: no pictures for phones, and
-larger files.
+The tests of the chapters set ``ICLBOOK_FIGURES``: ``measured`` also notes what is broken in a picture; ``draft`` saves time: one picture, and a
+larger file.
 """
 
 import base64
 import io
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from itertools import combinations, groupby
 from operator import itemgetter
@@ -33,6 +33,7 @@ from ..project import FIGURE
 from ..sources import short
 from ..store import Results
 from . import figure_data
+from .dark import draw_dark
 from .phone_layout import phone_layout
 
 #: zlib's level for PNGs: one more halves the speed for two or three bytes in a hundred.
@@ -48,12 +49,9 @@ def keep(shell: Any) -> None:
     measure, draft = asked == "measured", asked == "draft"
     css_dpi, dpi = rcParams["figure.dpi"], rcParams["savefig.dpi"]
 
-    def size(figure: Figure) -> list[int]:
-        return [round(inches * css_dpi) for inches in figure.get_size_inches()]
-
     def picture(figure: Figure) -> tuple[str, dict[str, int]]:
         drawn = png(pixels(figure, dpi), None if draft else 256)
-        return _text(drawn), dict(zip(("width", "height"), size(figure), strict=True))
+        return _text(drawn), dict(zip(("width", "height"), _size(figure, css_dpi), strict=True))
 
     def about(figure: Figure) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -62,15 +60,30 @@ def keep(shell: Any) -> None:
             "origin": origin(drawn_from.get(figure, ())),
         }
         broken = faults(figure, dpi) if measure else []
-        small = None if draft else phone_layout(figure, dpi)
+        pictures, small = versions(figure, dpi)
+        found |= {name: _text(picture) for name, picture in pictures.items()}
         if small is not None:
-            found |= {"narrow": _text(png(pixels(small, dpi))), "size": size(small)}
+            found |= {"size": _size(small, css_dpi)}
             broken += [f"on a phone: {fault}" for fault in (faults(small, dpi) if measure else ())]
         return found | ({"faults": broken} if broken else {})
 
     formatters["image/png"].for_type(Figure, picture)
     formatters[FIGURE] = JSONFormatter(parent=shell.display_formatter, format_type=FIGURE)
     formatters[FIGURE].for_type(Figure, about)
+
+
+def versions(figure: Figure, dpi: float, least: float = 0) -> tuple[dict[str, bytes], Figure | None]:
+    """The other pictures of a figure that has been drawn, as PNGs: "dark", and where it can be laid out for a phone (``least`` inches high or more) "narrow" and "narrow dark", with the figure so laid out."""
+    if os.environ.get("ICLBOOK_FIGURES") == "draft":
+        return {}, None
+    found, small = {"dark": png(pixels(figure, dpi, draw_dark))}, phone_layout(figure, dpi, least)
+    if small is not None:
+        found |= {"narrow": png(pixels(small, dpi)), "narrow dark": png(pixels(small, dpi, draw_dark))}
+    return found, small
+
+
+def _size(figure: Figure, dpi: float) -> list[int]:
+    return [round(inches * dpi) for inches in figure.get_size_inches()]
 
 
 def _text(content: bytes) -> str:
@@ -80,16 +93,22 @@ def _text(content: bytes) -> str:
 # -- pixels ---------------------------------------------------------------------------------------------------------------
 
 
-def pixels(figure: Figure, dpi: float) -> np.ndarray:
-    """Draw a figure at a resolution; RGB bytes, shape (rows, columns, 3).
+def draw_light(figure: Figure) -> np.ndarray:
+    """Draw a figure at its own resolution; RGBA bytes, shape (rows, columns, 4).
 
     The pixels of ``figure.savefig``, which walks through all artists once more, and goes by way of a PNG.
     """
-    canvas, before = FigureCanvasAgg(figure), figure.dpi
-    figure.dpi = dpi
+    canvas = FigureCanvasAgg(figure)
     canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
+def pixels(figure: Figure, dpi: float, draw: Callable[[Figure], np.ndarray] = draw_light) -> np.ndarray:
+    """Draw a figure at a resolution, light or dark; RGB bytes, shape (rows, columns, 3)."""
+    before, figure.dpi = figure.dpi, dpi
+    drawn = draw(figure)
     figure.dpi = before  # a function may give the same figure again, changed
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return drawn[:, :, :3].copy()
 
 
 def png(pixels: np.ndarray, colours: int | None = 256) -> bytes:

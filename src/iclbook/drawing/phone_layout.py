@@ -1,6 +1,7 @@
 """A figure laid out anew for a phone: its panels below each other, its words at the size that they have on a wide page."""
 
 import pickle
+import re
 import textwrap
 import warnings
 from itertools import pairwise
@@ -21,14 +22,15 @@ WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches: least and largest height of a panel, and minimum width of the plotting area beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
 LINE = 0.2  # inches of a line of a legend
+ROW = 0.25  # inches of a row that has a name: two dots above each other can be told apart
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
-def phone_layout(figure: Figure, dpi: float) -> Figure | None:
+def phone_layout(figure: Figure, dpi: float, least: float = 0) -> Figure | None:
     """A copy for a narrow page; ``None`` where that needs a layout of its own (panels in panels, labels as long as sentences).
 
     The figure has been drawn, so that its panels have their places, and stays as it is; the copy belongs to no window and is laid out, for good, at a
-    resolution.
+    resolution, and at a height of ``least`` inches or more: frames of one slider share their size.
     """
     try:
         copy = pickle.loads(pickle.dumps(figure))  # our own bytes, of a moment ago
@@ -42,9 +44,11 @@ def phone_layout(figure: Figure, dpi: float) -> Figure | None:
     panels = [ax for ax in axes if ax.axison or ax.has_data() or ax.texts]
     for ax in {*axes}.difference(panels):
         ax.remove()
+    for bar in {*copy.axes}.difference(panels):  # it stands beside those of its panels that are left
+        bar._colorbar_info["parents"] = [ax for ax in bar._colorbar_info["parents"] if ax in panels]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # before its lines are broken a figure may have no room
-        if not panels or copy.subfigs or not _restack(copy, panels):
+        if not panels or copy.subfigs or not _restack(copy, panels, least):
             return None
         _fit(copy, panels)
     with warnings.catch_warnings():
@@ -60,7 +64,7 @@ def phone_layout(figure: Figure, dpi: float) -> Figure | None:
     return copy if words.x0 >= -0.03 and words.x1 <= WIDTH + 0.03 else None  # none leave the page
 
 
-def _restack(figure: Figure, panels: list[Axes]) -> bool:
+def _restack(figure: Figure, panels: list[Axes], least: float) -> bool:
     """Put the panels below each other in the order of reading; false if a panel is in no grid, or if the figure would become too tall."""
     if any(ax.get_subplotspec() is None for ax in panels):
         return False
@@ -71,35 +75,41 @@ def _restack(figure: Figure, panels: list[Axes]) -> bool:
     places = _places(panels, [rows.index(tops[ax]) for ax in panels])
     below, beside = (1 + max(place[k] for place in places) for k in (0, 1))
     heights = [0.0] * below
+    high = min(HIGH, max(1.6, 0.9 * TALLEST / below))  # of many panels each is lower
     for ax, (row, _) in zip(panels, places, strict=True):
         box = ax.get_window_extent()
-        heights[row] = max(heights[row], _height(ax, box.height / box.width, WIDTH / beside))
+        heights[row] = max(heights[row], _height(ax, box.height / box.width, WIDTH / beside, high))
     if len(panels) > 1:
         _show_labels(panels)
         grid = GridSpec(below, beside, figure=figure, height_ratios=heights)
         for ax, place in zip(panels, places, strict=True):
             ax.set_subplotspec(grid[place])
     tall = sum(heights) + sum(LINE * len(legend.get_texts()) for legend in figure.legends)
-    figure.set_size_inches(WIDTH, tall)
+    figure.set_size_inches(WIDTH, max(tall, least))
     return tall <= TALLEST
 
 
 def _places(panels: list[Axes], rows: list[int]) -> list[tuple[int, int]]:
     """Row and column of every panel: one column of plots; matrices two abreast, those that stood below each other side by side."""
-    if len(panels) < 4 or not all(ax.images for ax in panels) or max(rows) > 1:
+    if len(panels) < 4 or not all(ax.images for ax in panels):
         return [(place, 0) for place in range(len(panels))]
+    if max(rows) > 1:  # a table of maps stays one, as far as its maps can be seen
+        columns = max(map(rows.count, rows))
+        return [(row, rows[:place].count(row)) if columns < 4 else (place, 0) for place, row in enumerate(rows)]
     if max(rows) == 0:
         return [(place // 2, place % 2) for place in range(len(panels))]
     return [(rows[:place].count(row), row) for place, row in enumerate(rows)]
 
 
-def _height(ax: Axes, shape: float, width: float) -> float:
-    """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width."""
+def _height(ax: Axes, shape: float, width: float, high: float) -> float:
+    """Height in inches of a panel in a column of this ``width``, the legend below it included; ``shape`` was its height over its width, ``high`` the most for curves."""
     if ax.images and ax.get_aspect() != "auto":
-        rows, columns = np.shape(ax.images[0].get_array())[:2]
-        return float(np.clip((width - 0.6) * rows / columns, 0.3, WIDTH - 0.8)) + 0.4
+        columns, rows = np.abs(np.diff([ax.get_xlim(), ax.get_ylim()])).ravel()  # maps may stand beside each other
+        return float(np.clip((width - 0.6) * rows / columns, 0.3, (WIDTH - 0.8) * (1 + (len(ax.images) > 1)))) + 0.4
     entries = ax.get_legend().get_texts() if ax.get_legend() else ()
-    return float(np.clip(0.8 * width * shape + 0.6, LOW, HIGH)) + LINE * len(entries)
+    rows = sum(any(map(str.isalpha, re.sub(r"\$.*?\$", "", text.get_text()))) for text in ax.get_yticklabels())
+    height = float(np.clip(0.8 * width * shape + 0.6, min(LOW, high), high))
+    return max(height, ROW * rows + 0.6) + LINE * len(entries)
 
 
 def _show_labels(panels: list[Axes]) -> None:

@@ -1,7 +1,7 @@
 """One look for every figure of the book: sizes, fonts, colours and the few shapes that all chapters share.
 
 A figure fills the text column of 700 CSS pixels and keeps the size that it was given (no tight bounding box): frames of one slider must not jump. It is opaque, near-white
-ground and dark ink, and the book's style sheet makes it a card, so it reads the same on the light and on the dark page.
+ground and dark ink; the dark page has a second drawing of it, whose colours ``dark.py`` derives from those here.
 
 Give a figure of a notebook its alt text in the cell's metadata, which MyST-NB passes on to the image::
 
@@ -40,15 +40,19 @@ COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
     "measured": "#0072B2",
     "positive": "#D55E00",  # heads by the sign of omega; the same hues as DIVERGING
     "negative": "#0072B2",
+    "adds": "#D55E00",  # such a head's share of the answer
+    "subtracts": "#0072B2",
+    "schedule": "#009E73",  # of learning rates, EM-like; SGD is "sgd"
+    "sgd": "#735300",
     "dummy": "#8C8C8C",
     "gd": "#009E73",
-    "debiased": "#56B4E9",
+    "debiased": "#332288",
     "ridge": "#1F2328",
-    1: "#E69F00",
-    2: "#0072B2",
+    1: "#735300",  # no count has the colour of a sign
+    2: "#332288",
     3: "#009E73",
-    4: "#D55E00",
-    8: "#CC79A7",
+    4: "#4D4D4D",
+    8: "#C0609A",
 }
 #: A second cue beside colour, for prints in grey and for colour-blind readers.
 MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}
@@ -57,6 +61,16 @@ MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s
 DIVERGING = LinearSegmentedColormap.from_list(
     "iclbook_diverging", ["#053B66", "#0072B2", "#8CC0DF", "#F7F7F4", "#F3B48E", "#D55E00", "#7A2E00"]
 )
+
+#: Values from nothing to much: from the ground to the ink, lightness falls evenly; on the dark page from the dark ground to bright.
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "iclbook_sequential", ["#F7F7F4", "#CFE3DC", "#84BFC0", "#3A8FB0", "#1D5C93", "#26306B", "#1B1447"]
+)
+
+
+def strength(colour: str) -> LinearSegmentedColormap:
+    """From the ground to a colour: its hue says which thing, its strength how much of it, from 0 to 1."""
+    return LinearSegmentedColormap.from_list(colour, [GROUND, colour])
 
 
 def show(*figures: Figure, of: Iterable[Results] = ()) -> None:
@@ -69,6 +83,8 @@ def show(*figures: Figure, of: Iterable[Results] = ()) -> None:
     of = tuple(of)
     for each in map(plt.figure, plt.get_fignums()):
         drawn_from[each] = of
+    if plt.get_backend().lower() == "agg":  # a program with no window
+        return plt.close("all")
     plt.show()
 
 
@@ -130,6 +146,21 @@ def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
             ax.annotate(name, (places[name], np.interp(places[name], *line.get_data())), (0, up), **look)
 
 
+def name_ends(ax: Axes, apart: float = 0.08) -> None:
+    """Write the names of lines at their right ends, in their colours, in place of a legend: at least a share ``apart`` of the panel's height from each other.
+    The limits of the panel must stand."""
+    to_axes = ax.transData + ax.transAxes.inverted()
+    lines = [line for line in ax.lines if not line.get_label().startswith("_")]
+    ends = sorted((float(to_axes.transform(line.get_xydata()[-1])[1]), n) for n, line in enumerate(lines))
+    heights = [height for height, _ in ends]
+    for i in list(range(len(ends) - 1)) * 40:  # neighbours push each other away until all have room
+        push = max(apart - heights[i + 1] + heights[i], 0) / 2
+        heights[i], heights[i + 1] = heights[i] - push, heights[i + 1] + push
+    for height, (_, n) in zip(heights, ends, strict=True):
+        look = {"xycoords": "axes fraction", "xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(lines[n].get_label(), (1, height), fontsize=8.5, color=lines[n].get_color(), **look)
+
+
 def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:
     """A logarithmic axis with these ticks only, written as plain numbers (for less than about two decades)."""
     line = ax.xaxis if axis == "x" else ax.yaxis
@@ -162,7 +193,7 @@ def heatmap(
     """
     matrix = np.asarray(matrix, dtype=float)
     assert np.isfinite(matrix).all(), "a heat map needs a finite matrix"
-    limit = _limit([matrix]) if vmax is None else vmax
+    limit = (float(np.abs(matrix).max()) or 1.0) if vmax is None else vmax  # a scale is never empty
     image = ax.imshow(matrix, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
     ax.grid(False)
     ax.spines[:].set(visible=True, color="#B9BABD", linewidth=0.8)
@@ -173,48 +204,7 @@ def heatmap(
         ax.set_title(title)
     for (row, col), value in np.ndenumerate(matrix) if annotate else ():
         text = format(value, annotate)
-        text = text.lstrip("-") if float(text) == 0 else text  # no "-0.00"
+        text = text if text.strip("-0.%") else text.lstrip("-")  # no "-0.00"
         colour = "white" if abs(value) > 0.55 * limit else INK  # on a dark field
         ax.text(col, row, text, ha="center", va="center", fontsize=7, color=colour)
     return image
-
-
-def heatmap_grid(
-    rows: Mapping[str, Sequence[np.ndarray]], titles: Sequence[str], *, columns: int | None = None
-) -> tuple[Figure, np.ndarray]:
-    """Draw rows of matrices, each row on its own colour scale: the KQ and the OV circuits of all heads in one figure.
-
-    Args:
-        rows: label -> matrices, as many in each row as there are titles.
-        titles: of the columns.
-        columns: leave room for this many columns (frames of one slider that show different head counts keep their size).
-
-    Returns:
-        The figure and its axes, shape (len(rows), columns); the axes of unused columns are hidden.
-    """
-    columns = len(titles) if columns is None else columns
-    panel = min(2.1, (WIDTH - 0.9) / columns)
-    # rows as tall as their matrices are at this panel width, but never so flat that the colour bar cannot be read
-    tall = [max(panel * m[0].shape[0] / m[0].shape[1], 0.45) for m in rows.values()]
-    height = round(sum(tall) + 0.2 * len(rows) + 0.2, 2)
-    fig, axes = figure(columns, len(rows), height=height, squeeze=False, height_ratios=tall)
-    for row, (label, matrices) in zip(axes, rows.items(), strict=True):
-        for ax, matrix in zip(row, matrices, strict=False):
-            image = heatmap(ax, matrix, _limit(matrices))
-        row[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=11)
-        flat = matrices[0].shape[0] < 3
-        bar = fig.colorbar(image, ax=list(row), shrink=1.0 if flat else 0.82, aspect=5 if flat else 16, pad=0.02)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=8, length=2)
-        bar.locator = plt.MaxNLocator(nbins=2 if flat else 5, symmetric=True)
-        bar.update_ticks()
-        for ax in row[len(matrices) :]:
-            ax.set_axis_off()
-    for ax, title in zip(axes[0], titles, strict=False):
-        ax.set_title(title)
-    return fig, axes
-
-
-def _limit(matrices: Sequence[np.ndarray]) -> float:
-    """The largest magnitude in ``matrices``; 1 if all are zero, so that the scale is never empty."""
-    return max(float(np.max(np.abs(matrix))) for matrix in matrices) or 1.0

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
 from ..drawing.figure_output import origin
 from ..project import MODEL, MODEL_FIGURE, find_root
 from ..store import Results
-from .panel import draw
+from .panel import Frame, draw
 
 #: Scripts that all models share, in the order in which they are loaded.
 SHARED = ("numbers", "kit")
@@ -56,18 +57,22 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
         of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description
-    text = markup(model, title, description)
+    if get_ipython() is None:
+        return print(f"[model in the page: {title}]")
+    frame = draw(model.still, {})
+    text = markup(model, title, description, frame)
     if os.environ.get("ICLBOOK_HEADLESS") != "1":
         text += inline(model.name)
     about = {"name": model.name, "title": title, "origin": origin(of)}
+    about |= {theme: base64.b64encode(frame.others[theme]).decode() for theme in ("dark",) if theme in frame.others}
     display({"text/html": text, "text/plain": f"[model in the page: {title}]"}, metadata={MODEL: about}, raw=True)
 
 
-def markup(model: PageModel, title: str, description: str) -> str:
-    """The figure's HTML. Numbers that are not finite are a ValueError."""
+def markup(model: PageModel, title: str, description: str, frame: Frame | None = None) -> str:
+    """The figure's HTML with its still picture, ``frame`` (drawn here if none is given). Numbers that are not finite are a ValueError."""
     # arrays become lists, and what they hold Python's numbers
     text = json.dumps(model.data, separators=(",", ":"), allow_nan=False, default=lambda array: array.tolist())
-    frame = draw(model.still, {})
+    frame = frame or draw(model.still, {})
     picture = base64.b64encode(frame.png).decode()
     says = f'<p class="says">{html.escape(model.says)}</p>' if model.says else ""
     safe = text.replace("<", "\\u003c")  # nothing in the numbers may end the script element

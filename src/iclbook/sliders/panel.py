@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from ..drawing.figure_data import Row, rows
-from ..drawing.figure_output import pixels, png
+from ..drawing.figure_output import pixels, png, versions
 from ..drawing.style import DPI
 from ..numbers import number
 
@@ -56,23 +56,29 @@ class Slider:
 
 @dataclass(frozen=True)
 class Frame:
-    """One drawn frame: PNG bytes, size in CSS pixels, the numbers that it shows, and the hash by which tests recognise it."""
+    """One drawn frame: PNG bytes, size in CSS pixels, the numbers that it shows, its ``others`` for the dark page and for phones (:func:`.versions`), the size of
+    the ``narrow`` ones, and the hash by which tests recognise it."""
 
     png: bytes
     width: int
     height: int
     numbers: list[Row] = field(default_factory=list, compare=False)
+    others: dict[str, bytes] = field(default_factory=dict, compare=False)
+    narrow: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.png).hexdigest()
 
 
-def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = True) -> Frame:
+def draw(
+    frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = True, like: Frame | None = None
+) -> Frame:
     """Call ``frame(**values)`` and turn its figure into a PNG; every figure that the call opened is closed, also when it fails.
 
     Args:
         small: for a page, in a palette, and with the numbers that it shows; a live frame goes to a browser on the same machine, and is quick.
+        like: another frame of the same slider, than which this one is not lower on a phone.
 
     Raises:
         Exception: whatever the function raises, with a note that names the values.
@@ -84,13 +90,16 @@ def draw(frame: Callable[..., Figure], values: dict[str, Any], *, small: bool = 
         width, height = (round(inches * DPI) for inches in figure.get_size_inches())
         drawn = pixels(figure, FRAME_DPI)
         shown = rows(figure) if small else []
+        least = like.narrow[1] / DPI if like is not None and like.narrow else 0
+        others, phone = versions(figure, FRAME_DPI, least) if small else ({}, None)
+        narrow = None if phone is None else (round(phone.get_figwidth() * DPI), round(phone.get_figheight() * DPI))
     except Exception as error:
         error.add_note(f"while drawing the slider frame at {values}")
         raise
     finally:
         for opened in set(plt.get_fignums()) - before:
             plt.close(opened)
-    return Frame(png(drawn) if small else png(drawn, None), width, height, shown)
+    return Frame(png(drawn) if small else png(drawn, None), width, height, shown, others, narrow)
 
 
 class Panel(w.VBox):

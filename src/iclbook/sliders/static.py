@@ -4,8 +4,9 @@ A control's ``index`` is linked in the front end (``jslink``) to the ``selected_
 outer Stack holds one inner Stack for each value of the first slider, and the second slider is linked to every inner Stack.
 """
 
+import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -34,9 +35,15 @@ class StaticPanel(Panel):
 
     def figure(self) -> list[w.Widget]:
         drawn: dict[Place, tuple[Frame, str]] = {}
+        like = None
         for place in product(*(range(len(slider.values)) for slider in self.sliders)):
             values, shown = self._at(place, "values"), self._at(place, "labels")
-            drawn[place] = draw(self.frame, values), self.words(values, list(shown.values()))
+            frame = draw(self.frame, values, like=like)
+            drawn[place] = frame, self.words(values, list(shown.values()))
+            like = max(like or frame, frame, key=lambda each: each.narrow or (0, 0))
+        for place, (frame, words) in drawn.items():
+            if frame.narrow and frame.narrow != like.narrow:
+                drawn[place] = draw(self.frame, self._at(place, "values"), like=like), words
         sizes = {(frame.width, frame.height) for frame, _ in drawn.values()}
         assert len(sizes) == 1, f"slider frames of different sizes: {sizes}"
         # equal frames share a widget
@@ -48,9 +55,12 @@ class StaticPanel(Panel):
             "sliders": [{"label": slider.label, "labels": list(slider.labels)} for slider in self.sliders],
             "start": list(self.indices()),
             "frames": {",".join(map(str, place)): frame.sha256 for place, (frame, _) in drawn.items()},
+            "pictures": self._pictures([frame for frame, _ in drawn.values()]),
             "description": self.description,
             **self._numbers({place: frame for place, (frame, _) in drawn.items()}),
         }
+        if not all("narrow" in others for others in self.about["pictures"].values()):
+            self.add_class("iclbook-scrolls")  # on a phone it is moved sideways
         return [self.stack]
 
     def _at(self, place: Place, what: str) -> dict[str, Any]:
@@ -64,6 +74,16 @@ class StaticPanel(Panel):
         stack = w.Stack([pictures.get(p) or self._stack(pictures, p) for p in inner], selected_index=control.index)
         self.links.append(w.jslink((control, "index"), (stack, "selected_index")))
         return stack
+
+    def _pictures(self, drawn: Sequence[Frame]) -> dict[str, dict[str, Any]]:
+        """The pictures for phones and the dark page by the hash of each frame; none for phones if one frame lacks it."""
+        sizes = {frame.narrow for frame in drawn}
+        narrow = {} if len(sizes) > 1 or None in sizes else {"size": list(drawn[0].narrow)}
+        return {
+            frame.sha256: narrow
+            | {k: base64.b64encode(png).decode() for k, png in frame.others.items() if narrow or k == "dark"}
+            for frame in drawn
+        }
 
     def _numbers(self, drawn: Mapping[Place, Frame]) -> dict[str, str]:
         """The numbers of all frames as one CSV with a column for each slider, or those of the start frame if all are too many; and a label that says which."""

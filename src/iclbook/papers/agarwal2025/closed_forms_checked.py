@@ -195,8 +195,8 @@ def plot_dominant_query(found: Mapping[str, np.ndarray]) -> Figure:
     pick = numpy_rng(0).permutation(len(found["error"]))[:4000]
     error = np.maximum(found["error"][pick], 1e-4)
     panels = (
-        ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "as printed: $\\gg 1$"),
-        ("rho", r"$\rho = \sum_{r \neq i} \alpha_{rj}|u_r| \;/\; \alpha_{ij}|u_i|$", "the sum, with errors"),
+        ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "the paper's condition: one large weight"),
+        ("rho", r"$\rho = \sum_{r \neq i} \alpha_{rj}|u_r| \;/\; \alpha_{ij}|u_i|$", "our bound: small ρ"),
     )
     for ax, (name, label, title) in zip(axes, panels, strict=True):
         look = {"ms": 2.5, "color": style.COLOURS["measured"], "alpha": 0.5, "rasterized": True}

@@ -17,7 +17,7 @@ from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
 from .chain_runs import MATRICES, data
 from .closed_forms import causal_predict, causal_step, random_weights
-from .figures_6_to_8 import Curves, bayes_losses, paired, steps_to
+from .figures_6_to_8 import COLOUR, Curves, bayes_losses, paired, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0
@@ -75,14 +75,14 @@ def summed_loss(chain: StickyChain, seed: int, steps: int) -> np.ndarray:
 # -- the fair trial -------------------------------------------------------------------------------------------------------
 
 ARM_NAMES = {
-    "sgd": "SGD 0.01",
-    "em": "10x on $W_V$ (EM-like)",
-    "o10": "10x on $W_O$",
-    "qk10": "10x on $W_Q$, $W_K$",
-    "alternating": "manual EM, alternating",
-    "uniform0.02": "0.02 for everything",
-    "uniform0.1": "0.1 for everything",
-    "uniform1": "1 for everything",
+    "sgd": "rate 0.01 (SGD)",
+    "em": "schedule: 10x $W_V$",
+    "o10": "10x $W_O$",
+    "qk10": "10x $W_Q$, $W_K$",
+    "alternating": "alternating EM",
+    "uniform0.02": "rate 0.02",
+    "uniform0.1": "rate 0.1",
+    "uniform1": "rate 1",
     "adam0.001": "Adam 0.001",
 }
 #: What the schedule is compared with.
@@ -123,25 +123,26 @@ def gap_values(chain: StickyChain, every: Mapping[str, Curves], fresh: Results) 
 
 
 def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: float) -> Figure:
-    """Training loss along the steps, and lowest held-out loss, of every arm on the same seeds."""
-    fig, axes = style.figure(2, height=3.6, width_ratios=(1.25, 1))
+    """Training loss along the steps, and lowest held-out loss, of every arm on the same seeds; dotted: the Bayes floors."""
+    fig, (left, right) = style.figure(2, height=3.6, width_ratios=(1.25, 1))
     best = {name: float(every[name]["held_out"].mean(1).min()) for name in ARM_NAMES if name in every}
-    names = sorted(best, key=best.__getitem__, reverse=True)
-    dashes = ["-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1))]
-    hues = [0 if name.startswith("uniform") else 3 if name == "em" else 6 for name in names]  # of the palette
-    lowest = min(float(every[name]["nll"].mean(1).min()) for name in names)
-    for n, name in enumerate(names):
-        look = {"color": style.PALETTE[hues[n]], "ls": dashes[hues[:n].count(hues[n])], "lw": 1.5 + (name == "em")}
-        axes[0].plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
-        axes[1].plot([held_out_floor, best[name]], [-n, -n], **look)
-        axes[1].plot(best[name], -n, "o", color=look["color"], ms=5.5)
-    axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3)
-    axes[1].axvline(held_out_floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
-    axes[1].axvline(math.log(8), color=style.COLOURS["dummy"], lw=1, label="ln 8")
-    axes[0].set(xlabel="step", ylabel="training loss (nats)", ylim=(0.97 * min(floor, lowest), 2.11))
-    axes[1].set_yticks([-n for n in range(len(names))], [ARM_NAMES[n] for n in names], fontsize=8)
-    axes[1].set(xlabel="lowest held-out loss (nats)")
-    axes[1].legend(loc="lower right", fontsize=8)
+    lowest = min(float(every[name]["nll"].mean(1).min()) for name in best)
+    for n, name in enumerate(sorted(best, key=best.__getitem__, reverse=True)):
+        one_rate = name == "sgd" or name.startswith("uniform")
+        colour = COLOUR["sgd"] if one_rate else COLOUR["em"] if name in ("em", "alternating") else style.PALETTE[6]
+        look = {"color": colour, "lw": 2.6 if name == "em" else 1.3}
+        left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
+        right.plot([held_out_floor, best[name]], [-n, -n], **look)
+        right.plot(best[name], -n, "o", color=colour, ms=5.5)
+        beside = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5, "color": colour}
+        right.annotate(ARM_NAMES[name], (best[name], -n), **beside)
+    look = {"color": style.INK, "ls": (0, (1, 1.6)), "lw": 1.3}
+    left.axhline(floor, **look)
+    right.axvline(held_out_floor, **look)
+    left.set(xlabel="step", ylabel="training loss (nats)", xlim=(0, every["em"].steps[-1]))
+    left.set_ylim(0.97 * min(floor, lowest), 2.11)
+    style.name_ends(left, 0.075)
+    right.set(xlabel="lowest held-out loss (nats)", yticks=[], xlim=(None, held_out_floor + 0.42))
     return fig
 
 
@@ -180,8 +181,8 @@ def plot_gradient_sizes(sgd: Curves) -> Figure:
     norms = dict(zip(MATRICES, np.moveaxis(sgd["norms"], -1, 0), strict=True))  # (records, seeds) each
     for ax, name in zip(axes, ("W_Q", "W_K", "W_O"), strict=True):
         ratio = norms["W_V"] / norms[name]
-        ax.fill_between(sgd.steps, ratio.min(1), ratio.max(1), color=style.PALETTE[0], alpha=0.2, lw=0)
-        ax.plot(sgd.steps, np.median(ratio, 1), color=style.PALETTE[0], lw=2)
+        ax.fill_between(sgd.steps, ratio.min(1), ratio.max(1), color=COLOUR["sgd"], alpha=0.2, lw=0)
+        ax.plot(sgd.steps, np.median(ratio, 1), color=COLOUR["sgd"], lw=2)
         ax.axhline(1, color=style.INK, lw=0.9)
         ax.set(xlabel="step of SGD", title=f"$W_V$ over ${name}$")
     axes[0].set_ylabel("ratio of norms")

@@ -80,7 +80,7 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float | Estim
 
 
 def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
-    """Figure 9: start to end of 200 values of two runs of a seed on the first two principal components of all starts and ends; EM-like blue, SGD red, as printed."""
+    """Figure 9: start to end of 200 values of two runs of a seed on the first two principal components of all starts and ends (printed: EM-like blue, SGD red; here as in the chapter's other figures)."""
     ends = [value_paths(run.chain, run.seed, run.at([0, -1])) for run in (em, sgd)]  # (2, 200, d_v) each
     every = np.concatenate(ends).reshape(-1, ends[0].shape[-1])
     centre = every.mean(0)
@@ -318,12 +318,12 @@ def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str,
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
     """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
     fig, axes = style.figure(len(panels), height=2.8, sharey=True)
-    looks = (style.PALETTE[0], "-"), (style.PALETTE[1], (0, (4, 1.5))), (style.PALETTE[2], (0, (1, 1.2)))
+    looks = (style.PALETTE[5], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
     for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
         for (colour, dash), (name, own) in zip(looks, left.items(), strict=True):
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
             ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))
         ax.legend(fontsize=8)
-    axes[0].set_ylabel("way left")
+    axes[0].set_ylabel("distance to the final value,\nover that at the start")
     return fig

@@ -13,6 +13,7 @@ from ...drawing import style
 from ...statistics import Estimate, bootstrap_error, standard_error
 from . import closed_forms as closed
 from .closed_forms import Weights, forward
+from .figures_6_to_8 import COLOUR
 from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sharp_and_smooth
 
 #: Readings of equation 7: its bias stays at 0, or is trained.
@@ -61,14 +62,15 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
     fig, axes = style.figure(3, height=2.95)
     scale, rate = chosen_setting(found)
     names = {"share": "attention sharpens", "smooth": "loss decays smoothly", "both": "both in one run"}
-    for n, (ax, (name, title)) in enumerate(zip(axes, names.items(), strict=True)):
-        rows = [f"{s:g}" for s in SCALES] if n == 0 else None
-        columns = [f"{r:g}" for r in RATES]
-        style.heatmap(ax, found[name], 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
+    for ax, (name, title) in zip(axes, names.items(), strict=True):
+        rows, columns = ([f"{value:g}" for value in of] for of in (SCALES, RATES))
+        style.heatmap(ax, found[name], 1.0, title=title, annotate=".0%", row_labels=rows, col_labels=columns)
+        for text in ax.texts:
+            text.set(text=text.get_text().rstrip("%"), fontsize=8)
         corner = RATES.index(rate) - 0.5, SCALES.index(scale) - 0.5
         ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=2))
-        ax.set_xlabel(f"learning rate (paper: {RATES[0]:g})" if n == 1 else "learning rate")
-        ax.tick_params(axis="x", labelsize=7.5, labelrotation=45)
+        ax.set_xlabel("learning rate")
+        ax.tick_params(axis="x", labelsize=8, labelrotation=90)
     axes[0].set_ylabel("initial scale")
     return fig
 
@@ -125,7 +127,8 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
     ends = np.stack([np.zeros(2), along]) + start
     ax.annotate("", ends[1], ends[0], arrowprops=look)
     ax.plot(*ends.T, alpha=0, label=label)  # so that the limits include both ends
-    ax.annotate(label, ends.mean(0), (9, 0), textcoords="offset points", va="center", fontsize=9, color=colour)
+    text = {"textcoords": "offset points", "va": "center", "fontsize": 9, "color": colour}
+    ax.annotate(label, np.array([0.2, 0.8]) @ ends, (9, 0), **text)
 
 
 def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
@@ -133,15 +136,15 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
     since they lie along one line."""
     fig, axes = style.figure(2, aspect=0.85)
     step = {name: part[r] for name, part in steps.items()}
-    _arrow(axes[0], step["v"], style.PALETTE[0], "value $v_j$")
-    _arrow(axes[0], step["g"], style.PALETTE[6], "context $g_i$")
-    _arrow(axes[0], step["u_i"], style.PALETTE[3], "error $u_i$")
+    _arrow(axes[0], step["v"], COLOUR["values"], "value $v_j$")
+    _arrow(axes[0], step["g"], style.INK, "context $g_i$")
+    _arrow(axes[0], step["u_i"], style.PALETTE[5], "error $u_i$")
     axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
     scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
-    _arrow(axes[1], step["u_bar"], style.PALETTE[2], r"signal $\bar u_j$")
+    _arrow(axes[1], step["u_bar"], style.PALETTE[5], r"signal $\bar u_j$")
     aside = 0.12 * step["u_bar"][::-1] * (1, -1)
-    _arrow(axes[1], step["dv"] * scale, style.PALETTE[0], rf"$\Delta v_j$ (x {scale:.0f})", aside)
-    _arrow(axes[1], step["dg"] * scale, style.PALETTE[5], rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
+    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (x {scale:.0f})", aside)
+    _arrow(axes[1], step["dg"] * scale, style.INK, rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
     axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}", xlabel="value coordinate 1")
     for ax in axes:
         ax.set_aspect("equal", adjustable="datalim")
@@ -269,7 +272,7 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     fig, axes = style.figure(2, aspect=0.8, width_ratios=(1.2, 1))
     ax = axes[0]
     for j in range(TASK.T):
-        colour = style.PALETTE[j]
+        colour = COLOUR["values"]
         ax.plot(*shown[:, j].T, color=colour, lw=1.5)
         ax.plot(*shown[0, j], "o", mfc=style.GROUND, mec=colour, ms=6)
         ax.plot(*shown[-1, j], "o", color=colour, ms=7)
@@ -294,11 +297,12 @@ def plot_attention_at(run: Ensemble, step: int, scale: float, others: Mapping[fl
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
     _attention(axes[0], run, 0, step, f"attention, step {step}")
     ax = axes[1]
-    for height, (other, loss) in enumerate(others.items(), start=1):
-        colour = style.COLOURS["measured" if other == scale else "dummy"]
+    for n, (other, loss) in enumerate(sorted(others.items())):
+        colour, height = style.COLOURS["measured"] if other == scale else style.INK, 6.5 - 1.6 * n
         ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
-        at = int(np.argmin(np.abs(loss - height)))
-        ax.annotate(f"{other:g}", (at, height), xytext=(3, 3), textcoords="offset points", fontsize=8, color=colour)
+        look = {"xytext": (16, 0), "textcoords": "offset points", "va": "center", "fontsize": 8, "color": colour}
+        line = {"arrowstyle": "-", "lw": 0.6, "color": style.COLOURS["dummy"]}
+        ax.annotate(f"{other:g}", (float(np.argmax(loss < height)), height), arrowprops=line, **look)
     own = run.loss[:, 0]
     ax.plot(own, color=style.COLOURS["dummy"], lw=1)
     ax.plot(own[: step + 1], color=style.COLOURS["measured"], lw=2.2)

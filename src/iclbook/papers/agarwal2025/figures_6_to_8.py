@@ -210,8 +210,9 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
 
 # -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
 
-COLOUR = {"em": style.PALETTE[0], "sgd": style.PALETTE[3]}
-NAME = {"em": "EM-like", "sgd": "SGD"}
+#: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), and the values.
+COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"], "values": style.PALETTE[4]}
+NAME = {"em": "schedule", "sgd": "SGD"}
 DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
 
@@ -235,9 +236,11 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
     for ax, (metric, title) in zip(axes, titles.items(), strict=True):
         for arm, curve in (("em", em), ("sgd", sgd)):
             values, colour = curve[METRICS[metric]], COLOUR[arm]
-            ax.fill_between(curve.steps, values.min(1), values.max(1), color=colour, alpha=0.18, lw=0)
-            ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm], label=NAME[arm])
+            ax.fill_between(curve.steps, values.min(1), values.max(1), fc=colour, ec=colour, alpha=0.15, lw=1)
+            ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm])
             ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
+            beside = {"textcoords": "offset points", "color": colour, "fontsize": 8, "va": "center"}
+            ax.annotate(NAME[arm], (curve.steps[-1] * 1.03, printed[f"{metric}_{arm}"][0]), (6, 0), **beside)
         ax.set(xlabel="step", title=title)
     steps, sd = printed["steps"]  # of the schedule to SGD's printed loss
     axes[0].errorbar(steps, printed["loss_sgd"][0], xerr=sd, **look)

@@ -25,7 +25,7 @@ from .closed_forms import causal_mask
 Parameters = dict[str, Tensor]
 #: Random networks that every statement is tried on.
 DRAWS = 200
-MECHANISMS = {"softmax": "softmax attention", "ssm": "selective SSM", "normalised": "SSM, rows summing to 1"}
+MECHANISMS = {"softmax": "softmax\nattention", "ssm": "selective\nSSM", "normalised": "SSM, rows\nsumming to 1"}
 
 # -- effective weights ----------------------------------------------------------------------------------------------------
 
@@ -235,8 +235,8 @@ def interaction(d: Draw) -> float:
 #: Candidate forms of Conjecture 9.2.
 FORMS = {
     "printed": ("as printed", style.COLOURS["paper"], "o"),
-    "advantage": ("without the factor $w_{ij}$", style.PALETTE[1], "s"),
-    "chain": ("no baseline either: chain rule", style.PALETTE[0], "^"),
+    "advantage": ("without the factor $w_{ij}$", style.COLOURS["dummy"], "s"),
+    "chain": ("no baseline either: chain rule", style.INK, "^"),
 }
 
 

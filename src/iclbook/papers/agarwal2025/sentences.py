@@ -157,14 +157,16 @@ def _values(case: Case, f: closed.Forward, u: Tensor, slope: Tensor, a: Tensor, 
 def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:
     """Share of cases in which each of :data:`SENTENCES` holds."""
     rows = sorted(((text, shares[key]) for key, text in SENTENCES.items()), key=lambda row: -float(row[1]))
-    fig, ax = style.figure(height=0.24 * len(rows) + 0.8)
+    fig, ax = style.figure(height=0.3 * len(rows) + 0.8)
     y = np.arange(len(rows))[::-1]
-    colours = [style.PALETTE[2] if share == 1 else style.PALETTE[3] for _, share in rows]
-    ax.barh(y, [share for _, share in rows], color=colours, height=0.62)
+    colours = [style.INK if share == 1 else style.COLOURS["dummy"] for _, share in rows]
+    ax.barh(y - 0.2, [share for _, share in rows], color=colours, height=0.25)
     for at, (_, share) in zip(y, rows, strict=True):
         said = {0: "never", 1: "always"}.get(share, f"{share:.0%}")
-        ax.text(share + 0.01, at, said, va="center", fontsize=8)
-    ax.set_yticks(y, [name for name, _ in rows], fontsize=8.5)
-    ax.set(xlim=(0, 1.12), xlabel="share of cases in which it holds")
+        ax.text(1.2, at + 0.2, said, ha="right", va="center", fontsize=8)
+    # above its bar a sentence has room on a phone, too
+    ax.set_yticks(y + 0.2, [name for name, _ in rows], fontsize=8.5, ha="left")
+    ax.tick_params(axis="y", length=0, pad=-3)
+    ax.set(xlim=(0, 1.2), xticks=(0, 0.5, 1), xlabel="share of cases in which it holds")
     ax.grid(axis="y", visible=False)
     return fig

@@ -72,11 +72,11 @@ def plot_race(race: Race, ratio: float, stay: float) -> Figure:
     steps = np.arange(len(race.sgd))
     ax.plot(steps, race.schedule, color=COLOUR["em"], label="schedule")
     ax.plot(steps, race.sgd, color=COLOUR["sgd"], ls=DASH["sgd"], label="SGD")
-    ax.plot(steps, race.uniform, color=style.PALETTE[2], ls=(0, (1, 1.2)), label="larger rate for all")
-    ax.axhline(race.floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="Bayes floor")
+    ax.plot(steps, race.uniform, color=COLOUR["sgd"], ls=(0, (1, 1.2)), label="larger rate\nfor all")
+    style.theory_line(ax, steps[[0, -1]], [race.floor] * 2, "Bayes floor")
     title = f"$\\eta_V / \\eta$ = {ratio:g}, chance to stay {stay:g}"
-    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, 2.55), title=title)
-    ax.legend(loc="upper center", ncols=4, fontsize=8)
+    ax.set(xlabel="step", ylabel="loss (nats)", xlim=(0, steps[-1]), ylim=(0, 2.3), title=title)
+    style.name_ends(ax, 0.12)
     return fig
 
 
@@ -98,7 +98,7 @@ def show_attention(few: bool) -> None:
         ],
         start={"scale": scales[-2], "step": steps[len(steps) // 2]},
         title="Attention of a toy run",
-        description="One seed, learning rate 0.1. Larger initial entries learn sooner, up to a point; grey: the other scales. Try: the smallest scale, and the step.",
+        description="Larger initial entries learn sooner, up to a point. One seed, learning rate 0.1; grey: the other scales. Try: the smallest scale, and the step.",
         alt=lambda scale, step: f"Attention map and loss at step {step} from initial scale {scale}.",
         play="step",
     )
@@ -123,8 +123,8 @@ def show_race(few: bool) -> None:
         start={"ratio": 10.0, "stay": 0.3},
         title="The schedule on a short chain",
         description=(
-            "150 symbols, base rate 0.02, one seed; below the floor they are learned by heart. "
-            "Try: ratio 30: the schedule gains on SGD, its value rate for all (green) far more."
+            "The schedule gains on SGD, and its value rate for everything (dotted) gains far more. 150 symbols, base rate 0.02, one seed; "
+            "below the floor they are learned by heart. Try: ratio 30."
         ),
         alt=lambda ratio, stay: f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}.",
     )

@@ -11,7 +11,6 @@ from scipy.optimize import brentq
 
 from ...claims import printed
 from ...drawing import style
-from ...models.sequence import thinned
 from ...numbers import number
 from ...statistics import Estimate, ratio_error
 from ...store import Results
@@ -159,11 +158,11 @@ def unfurling_values(results: Results) -> dict[str, object]:
 # -- figures --------------------------------------------------------------------------------------------------------------
 
 
-def _band(ax: Axes, x: np.ndarray, runs: np.ndarray, model: str) -> None:
-    """Mean over seeds as a line, range over seeds as a band; ``runs`` is ``(R, len(x))``."""
+def _line(ax: Axes, x: np.ndarray, runs: np.ndarray, model: str) -> None:
+    """Mean over seeds as a line, and their range as a bar at its end; ``runs`` is ``(R, len(x))``."""
     name, colour, marker = LOOKS[model]
-    ax.fill_between(x, runs.min(0), runs.max(0), color=colour, alpha=0.18, lw=0)
     ax.plot(x, runs.mean(0), marker=marker, ms=3.2, lw=1.3, color=colour, label=name)
+    ax.plot([x[-1]] * 2, [runs[:, -1].min(), runs[:, -1].max()], color=colour, lw=3, alpha=0.5, solid_capstyle="butt")
 
 
 def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
@@ -174,7 +173,7 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
         for model in LOOKS:
             which = "long" if f"{model}/mae_long" in own.arrays else "train"
             runs = own[f"{model}/mae_{which}"][-1]
-            _band(ax, np.arange(1, runs.shape[1] + 1), runs, model)
+            _line(ax, np.arange(1, runs.shape[1] + 1), runs, model)
         longest[name] = dict(studies[name].groups[0].observe.probes)["long"]
         trained, end = studies[name].data.length + 0.5, longest[name].length + 0.5
         ax.axvspan(trained, end, color=style.GRID, alpha=0.45, lw=0, zorder=0)
@@ -197,43 +196,24 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
     return fig
 
 
-def plot_errors_by_step(results: Mapping[str, Results]) -> Figure:
-    """Mean error over the places of the training length, against the training step."""
-    fig, axes = style.figure(2, height=2.8)
-    for ax, own, title in zip(axes, results.values(), ("hidden Markov models", "bijection elimination"), strict=True):
-        for model in LOOKS:
-            steps = own[f"{model}/steps"]
-            _band(ax, np.maximum(steps, 10), own[f"{model}/mae_train"].mean(-1).T, model)
-        style.log_ticks(ax, "x", [t for t in (10, 30, 100, 300, 1000, 3000) if t <= steps[-1]])
-        ax.set(ylim=(0, None), xlabel="step (the start is drawn at 10)", title=title)
-    axes[0].set_ylabel("error of the entropy (bits)")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    return fig
-
-
 def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
-    """Keys of the transformer on the bijection, and its last layer's attention-weighted values on both tasks (first seed)."""
-    fig, axes = style.figure(3, height=2.9, width_ratios=(0.8, 1, 1))
-    ax, cosines = axes[0], key_cosines(results["tunnel_bijection"])
-    for cosine, which, shift, colour, marker in zip(cosines, "xy", (-0.15, 0.15), (0, 3), "o^", strict=True):
-        look = {"ms": 4, "color": style.PALETTE[colour]}
-        spread = shift + np.linspace(-0.09, 0.09, cosine.shape[1])
-        ax.plot(spread, cosine[0], marker, label=f"keys of ${which}$", **look)
-        ax.plot(1 + spread, cosine[-1], marker, **look)
+    """What the paper prints of keys and of attention-weighted values beside the transformer's, a dot for each seed: all of it lies between 0 and 1."""
+    says, (before, *_, after) = printed("agarwal2025"), key_cosines(results["tunnel_bijection"]).swapaxes(0, 1)
+    rows = {"keys, untrained: |cosine|": (before, None), "keys, trained: |cosine|": (after, says["tunnel/key_cosine"])}
+    for name, own in zip(("HMM", "bijection"), results.values(), strict=True):
+        share, r = (own[f"transformer/{kind}_output"][-1] for kind in ("pc1", "r"))
+        rows |= {f"{name}: first component": (share, says["tunnel/first_component"])}
+        rows |= {f"{name}: |r| with entropy": (np.abs(r), says["tunnel/entropy_r"])}
+    fig, ax = style.figure(height=0.34 * len(rows) + 0.9)
+    for y, (values, band) in enumerate(rows.values()):
+        ax.plot(np.ravel(values), [-y] * np.size(values), "o", color=style.COLOURS["measured"], alpha=0.7, ms=5)
+        if band is not None:
+            ax.plot(band, [-y, -y], color=style.COLOURS["paper"], lw=7, alpha=0.8, solid_capstyle="butt")
     random = random_key_cosine(studies["tunnel_bijection"])
-    ax.axhline(random, color=style.INK, ls=(0, (1, 1.6)), lw=1.2, label="random vectors")
-    ax.axhspan(0.05, 0.06, color=style.COLOURS["paper"], lw=0, alpha=0.7, label="printed")
-    ax.set_xticks([0, 1], ["untrained", "trained"])
-    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.4), ylabel="mean |cosine| of keys", title=f"keys, {cosine.shape[1]} seeds")
-    ax.legend(fontsize=7, loc="upper left", borderaxespad=0.1, handlelength=1.4)
-    most = np.log2(studies["tunnel_bijection"].data.symbols)  # one colour scale for both
-    for ax, (name, own), title in zip(axes[1:], results.items(), ("HMM", "bijection"), strict=True):
-        exact = studies[name].groups[0].observe.held_out()["train"][1]
-        entropy = thinned(entropy_bits(exact).flatten()).numpy()
-        look = {"cmap": "cividis", "linewidths": 0, "vmin": 0, "vmax": most}
-        points = ax.scatter(*own["transformer/pc_output"][-1, 0], c=entropy, s=7, **look)  # (2, n)
-        share, r = (own[f"transformer/{kind}_output"][-1, 0] for kind in ("pc1", "r"))
-        ax.set(xlabel=f"first component ({share:.0%})", title=f"{title}: |r| = {r:.2f}", xticks=[], yticks=[])
-    axes[1].set_ylabel("second component")
-    fig.colorbar(points, ax=axes[2], label="posterior entropy (bits)").outline.set_visible(False)
+    ax.plot([random] * 2, [0, -1], "|", color=style.INK, ms=16, mew=1.6, label="random vectors")
+    ax.plot([], [], "o", color=style.COLOURS["measured"], label="ours, each seed")
+    ax.plot([], [], color=style.COLOURS["paper"], lw=7, alpha=0.8, label="printed")
+    ax.set_yticks([-y for y in range(len(rows))], rows)
+    ax.set(xlim=(0, 1.02), ylim=(0.5 - len(rows), 0.5))
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig

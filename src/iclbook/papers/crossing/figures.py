@@ -21,43 +21,49 @@ from .waits import SIZES as WAIT_SIZES
 
 NAMES = {name: sizes.name for name, sizes in WAIT_SIZES.items()} | {"deep": "three layers"}
 
-#: p -> its colour, and how waits grow.
-DEGREE_LOOKS = {
-    2: (style.PALETTE[0], r"$p = 2$: $\log 1/\epsilon$"),
-    3: (style.PALETTE[2], r"$p = 3$: $1/\epsilon$"),
-    4: (style.PALETTE[1], r"$p = 4$: $1/\epsilon^2$"),
-    8: (style.PALETTE[3], r"$p = 8$: $1/\epsilon^6$"),
-}
+#: p -> its colour.
+DEGREES = {8: style.PALETTE[3], 4: style.PALETTE[1], 3: style.PALETTE[2], 2: style.PALETTE[0]}
 
 
 def waits(found: Mapping[str, Array]) -> Figure:
     """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, then those of degree 2 on a linear axis.
     Dotted: the predicted growth, through the smallest size."""
-    fig, (every, logarithms) = style.figure(2, aspect=0.95)
-    drawn = dict.fromkeys(DEGREE_LOOKS, 0)
-    for name, sizes_of in WAIT_SIZES.items():
+    fig, (every, logarithms) = style.figure(2, height=4.6, width_ratios=(1.7, 1))
+    drawn = dict.fromkeys(DEGREES, 0)
+    for name, sizes_of in sorted(WAIT_SIZES.items(), key=lambda item: -item[1].p):
         p, times = sizes_of.p, found[name]
         smaller = sizes_of.scale / np.array(sizes_of.scales())
         growth = np.exp(np.log(times / times[:, :1]).mean(0))
-        colour, law = DEGREE_LOOKS[p]
-        look = {"marker": "os^Dv"[drawn[p]], "ls": "", "ms": 5, "color": colour, "label": NAMES[name]}
+        look = {"marker": "os^DvP"[drawn[p]], "ls": "", "ms": 5, "color": DEGREES[p], "label": NAMES[name]}
         drawn[p] += 1
         every.plot(smaller, growth, **look)
+        every.plot(smaller, growth, color=DEGREES[p], lw=0.8, label="_")
         if p == 2:
             tenth = np.diff(times).mean(0)[-1] / np.log10(sizes_of.factor)
             logarithms.plot(smaller, (times - times[:, :1]).mean(0) / tenth, **look)
             continue
         every.plot(smaller, growth[-1] * (smaller / smaller[-1]) ** (p - 2), color=style.INK, ls=":", lw=1)
-        if drawn[p] == 1:
-            every.text(1.3 * smaller[-1], growth[-1], law, va="center")
-    every.text(40, 1.15, DEGREE_LOOKS[2][1])
+        if p < 8 and drawn[p] == 1:
+            words, at = f"{p} factors:\n× {10 ** (p - 2)}", (smaller[-1], growth[-1])
+            every.annotate(words, at, (8, 0), textcoords="offset points", va="top", color=DEGREES[p])
+    every.text(0.9, 1.6e4, f"8 factors: × {10**6:,}", color=DEGREES[8])
+    every.text(1200, 1.1, "2 factors: a little", ha="right", color=DEGREES[2])
     logarithms.plot([1, 1e3], [0, 3], color=style.INK, ls=":", label="predicted")
-    every.set(xscale="log", yscale="log", xlim=(0.8, 1500), ylabel="wait: times longer", title="all models")
-    logarithms.set(xscale="log", ylabel="added wait (tenfold step: 1)", title="$p = 2$, on a linear axis")
+    every.set(xscale="log", yscale="log", xlim=(0.8, 1500), ylim=(0.7, 6e4), ylabel="wait: times longer")
+    every.set_title("the wait of a start ten times smaller", fontsize=10)
+    logarithms.set(xscale="log", ylabel="added wait, in steps of tenfold", title="2 factors: equal additions")
     for ax in (every, logarithms):
         ax.set_xlabel("start: times smaller")
-    fig.legend(*every.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+    _stall(logarithms)
+    fig.legend(*every.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8.5)
     return fig
+
+
+def _stall(ax: Axes) -> None:
+    """A small sketch of what waits: a loss that is flat for long and falls at once."""
+    x, y = np.array([0.45, 0.84, 0.86, 0.88, 0.95]), np.array([0.2, 0.2, 0.18, 0.08, 0.06])
+    ax.plot(x, y, color=style.INK, lw=1.4, transform=ax.transAxes, label="_")
+    ax.text(0.96, 0.22, "loss: flat, flat,\nthen it falls", transform=ax.transAxes, fontsize=8, ha="right")
 
 
 def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
@@ -208,7 +214,13 @@ def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[floa
 
 # -- steps of descent ------------------------------------------------------------------------------------------------------
 
-STATISTICS = {"slope": "slope", "r2": "$r^2$", "signs": "signs", "reduction": "error", "rate": "rate"}
+STATISTICS = {
+    "slope": "slope of\nupdates",
+    "r2": "its\n$r^2$",
+    "signs": "right\nsigns",
+    "reduction": "fall of\nerror",
+    "rate": "decay\nrate",
+}
 KINDS = {
     "sharpening": "sharpening smoother",
     "averaging": "mean of noisy answers",
@@ -253,13 +265,13 @@ def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
         for run in range(len(found[group]["linear"])):
             ax.plot([found[group][k][run] for k in names], rows, **look)
         best = names.index(min(names, key=lambda kernel: found[group][kernel].mean()))
-        below = group == "linear"
-        at = found[group][names[best]].min(), rows[best] + (0.15 if below else -0.15)
-        ax.text(*at, label, color=look["color"], va="top" if below else "bottom")
+        below, place = group == "linear", np.sqrt(found[group][names[best]].min() * found[group][names[best]].max())
+        at = place, rows[best] + (0.15 if below else -0.15)
+        ax.text(*at, label, color=look["color"], ha="center", va="top" if below else "bottom")
     ax.axvline(0.01, color=style.INK, ls=":")
-    ax.text(0.0105, len(names) - 0.5, "one per cent", va="bottom", fontsize=9)
-    ax.set_yticks(range(len(names)), [*KERNELS, "linear,\ncentred"])
-    ax.set(xscale="log", xlabel="share left unexplained", ylim=(len(names) - 0.4, -0.8))
+    ax.text(0.0105, -0.75, "one per cent", va="top", fontsize=9)
+    ax.set_yticks(range(len(names)), ["RBF" if name == "rbf" else name for name in KERNELS] + ["linear,\ncentred"])
+    ax.set(xscale="log", xlim=(1.2e-4, 1), xlabel="share left unexplained", ylim=(len(names) - 0.4, -0.8))
     return fig
 
 
@@ -288,9 +300,7 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
                 ax.plot(values[runs], shift[runs], "o", color=style.PALETTE[colour], ms=4, label=label)
     sums.axvline(0.05, color=style.INK, ls=":")
     sums.text(0.045, -0.45, "cancel", ha="right", fontsize=9)
-    shares.axvline(1, color=style.INK, ls=":")
-    shares.text(0.95, -0.45, "debiased", ha="right", fontsize=9)
-    shares.text(1.05, -0.45, "plain", fontsize=9)
+    _sides(shares, "debiased", "plain")
     sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$", title="do the outputs cancel?")
     shares.set(xscale="log", xlabel="error of debiased step over plain", title="which step fits better?")
     style.log_ticks(shares, "x", [0.1, 0.2, 0.5, 1, 2, 5])

@@ -85,7 +85,7 @@ def waiting_time() -> PageModel:
             left.axvline(end, color=style.INK, ls=":", lw=1)
             right.plot(1 / at["size"], end, "o", color=style.INK, mfc="none" if dashes == "--" else None)
         sizes = np.geomspace(*PAGE_SIZES, 40)
-        for p, colour in zip(DEGREES, style.PALETTE, strict=False):
+        for p, colour in zip(DEGREES, (style.PALETTE[k] for k in (0, 2, 1, 3)), strict=False):
             waits = [wait(np.full(p, size), LEFT) for size in sizes]
             right.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
             law = np.log(1 / sizes) if p == 2 else sizes ** (2.0 - p)

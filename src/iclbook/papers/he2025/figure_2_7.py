@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
-from ...sliders import Slider, show
 from ...statistics import Estimate
 from ...store import Results
 from . import circuits, dynamics
 from .circuits import Heads, Records, median_error, stacked, typical
-from .dynamics import COUNTS, PATTERNS, RATE, Trajectory
+from .dynamics import COUNTS, PATTERNS, RATE
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
+from .trained_circuits import legend_below
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ def dummy_records(four: Heads, seed_sweep: Heads) -> Records:
 def plot_endings(ends: Mapping[str, ByCount]) -> Figure:
     """Shares of runs that end with heads of one sign only and with a dummy head, by head count, for each way of training."""
     fig, axes = style.figure(len(ends), height=2.6, sharey=True)
-    kinds = (("one_sided", "heads of one sign only", "positive"), ("dummy", "a dummy head", "dummy"))
+    kinds = (("one_sided", "heads of one sign only", "theory"), ("dummy", "a dummy head", "dummy"))
     for ax, (name, by_h) in zip(axes, ends.items(), strict=True):
         places = np.arange(len(by_h))
         for offset, (key, label, kind) in zip((-0.2, 0.2), kinds, strict=True):
@@ -145,8 +145,8 @@ def plot_stage_times(times: ByCount) -> Figure:
         data = [RATE * np.maximum(found[k][np.isfinite(found[k])], 1) for k in STAGES]
         look = {"whis": (5, 95), "showfliers": False, "patch_artist": True, "widths": 0.6}
         parts = ax.boxplot(data, tick_labels=list(STAGES.values()), medianprops={"color": style.INK}, **look)
-        for box, colour in zip(parts["boxes"], style.PALETTE, strict=False):
-            box.set(facecolor=colour, alpha=0.7)
+        for box in parts["boxes"]:
+            box.set(facecolor=style.GRID)
         ax.set_yscale("log")
         ax.set_title(f"H = {h} ({len(found['sign'])} runs)")
         ax.tick_params(axis="x", labelsize=8)
@@ -154,54 +154,23 @@ def plot_stage_times(times: ByCount) -> Figure:
     return fig
 
 
-def stage_paths(scales: list[float], d: int, L: int, noise_var: float) -> Trajectory:
-    """Gradient descent of four heads from one start direction, a run for each scale; not a number from where a run diverges."""
-    starts = (np.array(scales)[:, None] * values for values in dynamics.sample_initial(1, 4, 1.0, seed=11))
+def plot_stages(scale: float, d: int, L: int, noise_var: float) -> Figure:
+    """omega and mu of four heads along gradient descent on the approximate loss, against time (rate times steps), and when each pattern appears for good."""
+    starts = (scale * values for values in dynamics.sample_initial(1, 4, 1.0, seed=11))
     paths = dynamics.simulate(*starts, RATE, dynamics.log_steps(20_000, 150), d=d, L=L, noise_var=noise_var)
-    for values in (paths.omega, paths.mu):
-        values[~np.isfinite(paths.loss)] = np.nan
-    return paths
-
-
-def plot_stages(paths: Trajectory, run: int) -> Figure:
-    """omega and mu of one run of gradient descent on the approximate loss against time (rate times steps), and when each pattern appears for good."""
-    fig, (left, right) = style.figure(2, height=2.9)
-    time, omega, mu = RATE * np.maximum(paths.steps, 0.5), paths.omega[:, run], paths.mu[:, run]
-    for ax, values, label, bounds in (
-        (left, omega, "ω of each head", (-1.0, 1.0)),
-        (right, mu, "μ of each head", (-2.6, 2.6)),
-    ):
-        for sign, of_head in zip(omega[-1] > 0, values.T, strict=True):
-            ax.plot(time, of_head, color=style.COLOURS["positive" if sign else "negative"])
-        ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label, ylim=bounds)
-    times = dynamics.stage_times(paths.steps, omega, mu)
-    for (kind, at), height in zip(times.items(), (0.02, 0.1, 0.18), strict=True):
-        if np.isfinite(at):
-            when = RATE * max(float(at), 0.5)
-            for ax in (left, right):
-                ax.axvline(when, color=style.INK, lw=0.8, ls=":")
-            left.text(when, height, f" {STAGES[kind]}", transform=left.get_xaxis_transform(), fontsize=8)
+    fig, axes = style.figure(2, height=3.1)
+    time, omega, mu = RATE * np.maximum(paths.steps, 0.5), paths.omega[:, 0], paths.mu[:, 0]
+    for ax, values, label in zip(axes, (omega, mu), ("ω of each head", "μ of each head"), strict=True):
+        for head in np.argsort(omega[-1]):
+            kind = "positive" if omega[-1, head] > 0 else "negative"
+            ax.plot(time, values[:, head], color=style.COLOURS[kind], label=f"{kind} head")
+        ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label)
+        ax.margins(y=0.25)
+        for n, (stage, at) in enumerate(dynamics.stage_times(paths.steps, omega, mu).items()):
+            ax.axvline(RATE * at, color=style.INK, lw=0.8, ls=":")
+            ax.text(RATE * at, 0.02 + 0.08 * n, f" {STAGES[stage]}", transform=ax.get_xaxis_transform(), fontsize=8)
+    legend_below(fig, axes[0])
     return fig
-
-
-def show_stages(d: int, L: int, noise_var: float, few: bool) -> None:
-    """Slider: both stages from some initial scales, which are descended together, or from any other in a live notebook."""
-    scales = [0.03, 1.0] if few else [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
-    known = stage_paths(scales, d, L, noise_var)
-
-    def frame(scale: float) -> Figure:
-        if scale in scales:
-            return plot_stages(known, scales.index(scale))
-        return plot_stages(stage_paths([scale], d, L, noise_var), 0)
-
-    show(
-        frame,
-        [Slider("scale", "initial scale", scales, live=(0.001, 1.0, 0.1), log=True)],
-        start={"scale": 0.03},
-        title="Gradient descent on the approximate loss, four heads, one start direction",
-        description="Try: the smallest start: the stages draw apart.",
-        alt=lambda scale: f"omega and mu of four heads against time, from initial scale {scale}.",
-    )
 
 
 # -- gradient flow along the manifold ------------------------------------------------------------------------------------
@@ -230,7 +199,7 @@ def plot_flow(found: dict[str, Array]) -> Figure:
     """gamma along gradient flow on the approximate loss, with the closed form on the solution manifold."""
     fig, ax = style.figure(aspect=0.45)
     ax.loglog(found["times"][1:], found["gamma"][1:], color=style.COLOURS["measured"], label="gradient flow")
-    style.theory_line(ax, found["late"], found["closed"], "closed form of the valley")
+    style.theory_line(ax, found["late"], found["closed"], "closed form on the solution manifold")
     paper = printed("he2025")["fig2.8/gamma"]
     style.paper_line(ax, paper, f"paper: {paper:g}")
     style.log_ticks(ax, "y", (0.03, 0.05, 0.1, paper, 0.2, 0.3))

@@ -186,7 +186,7 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
 
 def plot_error_by_length(curves: Curves, trained: int) -> Figure:
     """Figure 2.4: ICL error against context length by head count, and what the published code prints; right, over that of two heads."""
-    fig, (ax, ratio) = style.figure(2, height=3.1)
+    fig, (ax, ratio) = style.figure(2, height=2.9)
     lengths, two = curves[2].lengths, curves[2].mean
     for h, curve in curves.items():
         look = {"marker": style.MARKERS[h], "color": style.COLOURS[h]}
@@ -207,18 +207,21 @@ def plot_error_by_length(curves: Curves, trained: int) -> Figure:
 
 
 def plot_estimators(curves: Curves, by: Mapping[str, Array | Estimate]) -> Figure:
-    """Figure 2.5: ICL error of two heads, of one step of gradient descent in both forms, and of ridge regression; right, over that of ridge."""
-    fig, (left, right) = style.figure(2, height=3.0)
-    two, ridge = curves[2], by["ridge"].value
-    for name, values, colour_of, line in (
-        ("two heads", two.mean, 2, {"marker": "s", "ls": "none", "ms": 5}),
-        ("vanilla GD", by["vanilla"], "gd", {"lw": 1.8}),
-        ("debiased GD", by["debiased"], "debiased", {"lw": 1.8, "ls": "--"}),
-        ("optimal ridge (Bayes)", ridge, "ridge", {"lw": 1.8}),
+    """Figure 2.5: ICL error of two heads, of one step of gradient descent in both forms, and of ridge regression; right, over that of the debiased step."""
+    fig, (left, right) = style.figure(2, height=2.8)
+    two, best = curves[2], by["debiased"]
+    for name, values, look in (
+        ("vanilla GD", by["vanilla"], {"color": style.COLOURS["gd"]}),
+        ("debiased GD", best, {"color": style.COLOURS["theory"], "ls": "--"}),
+        ("optimal ridge (Bayes)", by["ridge"].value, {"color": style.COLOURS["ridge"]}),
     ):
-        left.plot(two.lengths, values, color=style.COLOURS[colour_of], label=name, **line)
-        right.plot(two.lengths, values / ridge, color=style.COLOURS[colour_of], **line)
+        left.plot(two.lengths, values, label=name, **look)
+        if name.endswith("GD"):
+            right.plot(two.lengths, 100 * (values / best - 1), **look)
+    look = {"color": style.COLOURS[2], "marker": style.MARKERS[2], "ls": "none", "ms": 4.5, "label": "two heads"}
+    left.plot(two.lengths, two.mean, **look)
+    right.errorbar(two.lengths, 100 * (two.mean / best - 1), 100 * np.hypot(two.seeds, two.prompts) / best, **look)
     left.set(xlabel="context length L", ylabel="ICL error", ylim=(0, None))
-    right.set(xlabel="context length L", ylabel="error over that of ridge", ylim=(0.9, None))
+    right.set(xlabel="context length L", ylabel="error above debiased GD (%)")
     left.legend(fontsize=8)
     return fig

@@ -11,6 +11,7 @@ from ...drawing import style
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import MultiTaskRegression
+from .circuit_maps import SMALL_GAP, draw_cards
 from .circuits import Records, active_heads, code_scale, each_run, run_sd, settled, stacked, zero_sum
 from .figure_3_1 import unlike_step
 from .loss import Array
@@ -228,27 +229,24 @@ def multitask_records(
     return values | {"multitask/transfer3": settings["text"][3].transfer[0].ravel()}
 
 
-def plot_multitask(settings: Mapping[str, ByCount], run: int) -> Figure:
-    """Figures 3.2 to 3.5: KQ's top block and OV's response block of each head, for every head count (rows) and setting (pairs of columns). Framed:
-    responses that go to the other task, a tenth of the head's largest or more."""
-    counts = list(next(iter(settings.values())))
-    shape = {"height": 0.6 * len(counts) + 0.3, "width_ratios": [1.3, 1] * len(settings)}
-    fig, axes = style.figure(2 * len(settings), len(counts), squeeze=False, **shape)
-    for columns, (setting, by_h) in zip(np.split(axes.T, len(settings)), settings.items(), strict=True):
-        for *row, h in zip(*columns, counts, strict=True):
-            row[0].set_ylabel(f"H = {h}", rotation=0, ha="right", va="center")
-            for ax, blocks in zip(row, (by_h[h].top[run], by_h[h].response[run]), strict=True):
-                width = blocks.shape[-1]
-                style.heatmap(ax, np.hstack([*np.pad(blocks, ((0, 0), (0, 0), (0, 1)))])[:, :-1])
-                ax.set(xlim=(-0.5, max(counts) * (width + 1) - 1.5), anchor="N")  # cells of one size
-                ax.spines[:].set_visible(False)
-                for head in range(h):
-                    corner = head * (width + 1) - 0.5, -0.5
-                    ax.add_patch(Rectangle(corner, width, len(blocks[0]), fill=False, ec="grey", lw=0.8))
-            for head, n, m in np.argwhere(np.abs(blocks) > 0.1 * np.abs(blocks).max((1, 2), keepdims=True)):
-                if n != m:
-                    corner = head * (width + 1) + m - 0.5, n - 0.5
-                    ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=1.4))
-        columns[0][0].set_title(f"{setting}: KQ")
-        columns[1][0].set_title("OV")
+def plot_multitask(settings: Settings, run: int) -> Figure:
+    """Figures 3.2 to 3.5: KQ's top block above OV's response block of each head, a row for each head count, a panel for each setting; every head on its own
+    colour scale. Framed: responses that go to the other task, a tenth of the head's largest or more."""
+    counts, cell = list(next(iter(settings.values()))), 1.6
+    fig, axes = style.figure(len(settings), height=4.9)
+    for ax, (setting, by_h) in zip(axes, settings.items(), strict=True):
+        rows = [
+            [(a / abs(a).max(), b / abs(b).max()) for a, b in zip(h.top[run], h.response[run], strict=True)]
+            for h in by_h.values()
+        ]
+        wide, tall = draw_cards(ax, rows, (1, 1), [f"head {h}" for h in counts], cell)
+        high = len(rows[0][0][0])
+        for i, heads in enumerate(rows):
+            for j, (_, response) in enumerate(heads):
+                for n, m in np.argwhere(np.abs(response) > 0.1):
+                    if n != m:
+                        corner = j * wide + m * cell, i * tall + high + SMALL_GAP + n * cell
+                        ax.add_patch(Rectangle(corner, cell, cell, fill=False, ec=style.INK, lw=1.8))
+        ax.set_yticks([i * tall + high / 2 for i in range(len(rows))], [f"H = {h}" for h in counts])
+        ax.set_title(f"setting of the {setting}")
     return fig

@@ -14,6 +14,7 @@ from ...statistics import Estimate, jackknife, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
 from . import predictors
+from .circuit_maps import Group, draw_cards, matrices, name_maps, named
 from .circuits import (
     Heads,
     Records,
@@ -30,7 +31,7 @@ from .figures_2_4_and_2_5 import Curve, Curves, attended, unexplained, unlike_pa
 from .loss import Array
 from .predictors import Prompts
 from .runs import ACTIVATIONS
-from .trained_circuits import Group, matrices, peak, plot_trajectories
+from .trained_circuits import legend_below, peak, plot_trajectories
 
 # -- linear attention: Figure 4.1 ---------------------------------------------------------------------------------------
 
@@ -70,7 +71,7 @@ def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
 def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: Array, trained: int) -> Figure:
     """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
     fig, ax = style.figure(aspect=0.55)
-    lengths, colour = linear.lengths, style.PALETTE[3]
+    lengths, colour = linear.lengths, style.COLOURS["gd"]
     ax.plot(lengths, frozen, color=colour, ls="none", marker="x", label=f"linear, 1/{trained} frozen")
     style.theory_line(ax, lengths, closed, "closed form at the trained rate")
     own = {"mfc": "none", "ms": 8, "label": "linear, 1/L of the context at hand"}
@@ -212,26 +213,25 @@ def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, H
 
 
 def plot_activations(groups: Mapping[str, Group], scale: float) -> Figure:
-    """Two-head circuits of several activations, first run, KQ of a pair on one colour scale, OV of all; titles carry omega and mu."""
-    fig, axes = style.figure(2 * len(groups), 2, height=2.5, squeeze=False, height_ratios=[5, 1])
+    """Two-head circuits of several activations, first run: KQ above OV, KQ of a pair on one colour scale, OV of all."""
+    fig, axes = style.figure(len(groups), height=2.3)
     found = {name: matrices(group, -1, 0, scale) for name, group in groups.items()}
     weights = max(np.abs(ov).max() for _, ov in found.values())
-    for columns, (name, (kq, ov)) in zip(np.split(axes.T, len(groups)), found.items(), strict=True):
-        for (above, below), of_head, row in zip(columns, kq, ov, strict=True):
-            d = of_head.shape[1]
-            style.heatmap(above, of_head, np.abs(kq).max(), title=f"{name}\nω = {np.trace(of_head[:d]) / d:z.2f}")
-            style.heatmap(below, row, weights, title=f"μ = {row[0, -1]:z.2f}")
-    for ax, name in zip(axes[:, 0], ("KQ", "OV"), strict=True):
-        ax.set_ylabel(name, rotation=0, ha="right", va="center")
-    for ax in axes.ravel():
-        ax.title.set_fontsize(8.5)
+    for ax, (name, (kq, ov)) in zip(axes, found.items(), strict=True):
+        names = [named(f"head {h + 1}", *card) for h, card in enumerate(zip(kq, ov, strict=True))]
+        draw_cards(ax, [[*zip(kq, ov, strict=True)]], (np.abs(kq).max(), weights), names)
+        name_maps(ax, kq[0])
+        ax.set_title(f"f(x) = {name}")
     return fig
 
 
 def plot_activation_dynamics(groups: Mapping[str, Heads]) -> Figure:
-    """gamma and the sum of positive mu against the step for softmax and other activations, a line a seed: some runs end as a pair and some do not."""
-    looks = [{"color": hue} for hue in style.PALETTE[: len(groups)]]
-    fig, axes = plot_trajectories(zip(groups, groups.values(), looks, strict=True), 3.0, means=False)
+    """gamma and the sum of positive mu against the step for softmax and other activations: medians over seeds."""
+    hues = (style.INK, style.COLOURS["dummy"], style.COLOURS["gd"], style.PALETTE[4])
+    dashes = ("-", (0, (1, 1.2)), (0, (5, 1.5)), (0, (3, 1, 1, 1)))
+    looks = [{"color": hue, "ls": dash, "lw": 2} for hue, dash in zip(hues, dashes, strict=True)]
+    fig, axes = plot_trajectories(zip(groups, groups.values(), looks, strict=True), 3.2, middle=np.median)
     style.log_ticks(axes[0], "y", (0.05, 0.1, 0.2, 0.5, 1))
-    axes[1].legend(fontsize=8, loc="center left")
+    axes[0].lines[len(groups)].set_label("paper, softmax")
+    legend_below(fig, axes[0])
     return fig

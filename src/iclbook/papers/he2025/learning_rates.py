@@ -190,7 +190,7 @@ def show_pair(manifold: Manifold, prompts: Prompts, d: int, L: int, noise_var: f
         )
         limit = {"color": style.COLOURS["debiased"], "ls": "--", "label": "debiased GD, the limit γ → 0"}
         right.axhline(1e3 * (gd_loss - least), **limit)
-        right.plot(gamma, 1e3 * (best.loss - least), "o", ms=8, color=style.COLOURS["positive"], label="this pair")
+        right.plot(gamma, 1e3 * (best.loss - least), "o", ms=8, color=style.INK, label="this pair")
         # along the manifold the loss changes by a thousandth, across it a hundred times as much
         right.set_yscale("symlog", linthresh=0.1)
         bounds = {"ylim": (-0.02, 60), "xlim": (0, max(manifold.gamma))}

@@ -93,8 +93,8 @@ def prompt(results: Results, task: LinearRegression) -> PageModel:
         alt += ": those of one trained head bend, those of two heads run straight along one step of gradient descent."
         title = "One trained head bends, two run straight"
     description = (
-        "Drag a pair or the open circle, the query; with the keyboard, arrows move and page up and down change the pair. "
-        "Each disc is the weight with which that pair's response enters the answer."
+        "One head weighs the pairs most like the query, so its answer flattens at the ends; the second head subtracts the pairs most unlike it. "
+        "Disc: weight of a pair's response, orange added, blue subtracted. Try: drag a pair, or the open circle, the query (keys: arrows, page up and down)."
     )
     return PageModel("prompt", data, still, alt, title, description)
 
@@ -120,20 +120,24 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
         omega0, mu0 = START["scale"] * draws[START["draw"]][:, : START["heads"]]
         path = dynamics.flow(omega0, mu0, times, d, L, noise_var)
         gamma, mu = START["gamma"], float(loss.manifold_mu(START["gamma"], d, L, noise_var))
-        fig, axes = style.figure(3, height=2.5)
+        fig, axes = style.figure(3, height=2.8)
         lowest = float(loss.manifold_loss(gamma, d, L, noise_var))
         panels = ("ω", path.omega, (gamma, -gamma)), ("μ", path.mu, (mu, -mu)), ("loss", path.loss, (lowest,))
         for ax, (name, values, levels) in zip(axes, panels, strict=True):
-            ax.plot(times[1:], values[1:, 0])
+            for of_head in values[1:, 0].reshape(len(times) - 1, -1).T:
+                kind = "theory" if name == "loss" else "positive" if of_head[-1] > 0 else "negative"
+                ax.plot(times[1:], of_head, color=style.COLOURS[kind], label=f"{kind} head")
             for level in levels:
                 ax.axhline(level, color=style.COLOURS["gd"], ls="--", lw=1)
             ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=name)
+        axes[0].lines[-1].set_label(f"pair at γ = {gamma:g}, best μ")
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
         return fig
 
     alt = "omega, mu and loss of two heads against time: from a small start they part into a pair of opposite signs, whose omega then falls slowly."
     title = "Gradient flow of the approximate loss from a start of your choice"
     description = (
-        "Dashed: the pair at the chosen γ with its best μ, and its loss. Wherever the flow crosses these lines it has come to that γ; "
-        "the loss hardly changes on the way."
+        "From a small start two heads part into a pair, whose γ then falls ever more slowly while the loss hardly changes. "
+        "Dashed: the pair at the chosen γ with its best μ, and its loss; where the flow crosses these lines it has come to that γ."
     )
     return PageModel("reduced_flow", data, still, alt, title, description)

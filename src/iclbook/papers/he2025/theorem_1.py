@@ -75,7 +75,7 @@ def plot_approximation(found: dict[str, Array], trained: int) -> Figure:
     left.legend()
     for values, colour, marker, label, place in (
         (found["gap"], style.COLOURS["measured"], "o", "of the loss", (550, 2)),
-        (found["excess_gap"], style.PALETTE[3], "s", "of its excess over the noise", (100, 10)),
+        (found["excess_gap"], style.PALETTE[4], "s", "of its excess over the noise", (100, 10)),
     ):
         right.text(*place, label, color=colour, fontsize=9)
         right.loglog(found["lengths"], 100 * np.abs(values), color=colour, marker=marker, label=label)
@@ -112,7 +112,7 @@ def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> F
     limit = true_loss.single_head_many_examples(d, s2) * np.sqrt(d)
     ax.axhline(limit, color=colour, ls=":", lw=1.2, label="its limit for L → ∞")
     style.paper_line(ax, 1.0, "paper: 1 (minimum of the approximate loss)")
-    looks = {"text": ("s", style.PALETTE[3], "printed"), "code": ("^", style.PALETTE[2], "coded")}
+    looks = {"text": ("s", style.PALETTE[4], "printed"), "code": ("^", style.PALETTE[2], "coded")}
     for reading, (marker, colour, name) in looks.items():
         trained = readings[reading].settled(np.abs(readings[reading].omega))[:, 0] * np.sqrt(d)
         look = {"ls": "none", "ms": 7, "color": colour, "alpha": 0.8, "label": f"trained, as {name}"}
@@ -290,7 +290,7 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
         for values, look in (
             (predictors.theorem_bound(xi, s2), (style.COLOURS["paper"], (0, (5, 3)), "paper's bound")),
             (gd / bayes, (style.COLOURS["gd"], "-", "ratio of total risks")),
-            ((gd - s2) / (bayes - s2), (style.PALETTE[3], "-.", "ratio of excess risks")),
+            ((gd - s2) / (bayes - s2), (style.PALETTE[4], "-.", "ratio of excess risks")),
         ):
             ax.loglog(xi, values, **dict(zip(("color", "ls", "label"), look, strict=True)))
         if s2 == noise_var:

@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets as w
 import numpy as np
+from IPython import get_ipython
 from IPython.display import display
 from matplotlib.figure import Figure
 
@@ -120,9 +121,11 @@ class TrainingPanel(LivePanel):
         self.says.value = self.words()
 
 
-def show_training(model: PageModel, task: LinearRegression) -> None:
-    """Show the panel of :func:`.train_in_page.train_in_page`: where a kernel answers the reader, the library trains; in a page, the page itself."""
-    if os.environ.get("ICLBOOK_HEADLESS") == "1":
+def show_training(model: PageModel, task: LinearRegression, n_heads: int = page.BEGIN["heads"]) -> None:
+    """Show the panel of :func:`.train_in_page.train_in_page`: where a kernel answers the reader, the library trains, at first ``n_heads``; elsewhere the page."""
+    if os.environ.get("ICLBOOK_HEADLESS") == "1" or get_ipython() is None:
         return show_model(model)
     description = "The library trains here, by iclbook.training. Every control begins a new run."
-    display(TrainingPanel(task, model.title, description))
+    panel = TrainingPanel(task, model.title, description)
+    panel.controls[0].value = n_heads
+    display(panel)

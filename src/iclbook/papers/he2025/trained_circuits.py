@@ -1,6 +1,6 @@
 """Trained circuits: Figures 1, 2.1-2.3, 2.6 and 2.8, and Key Findings 1, 2 and 4 of He et al. (2025)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import torch
@@ -14,14 +14,12 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...drawing.figure_data import Table
 from ...models import Attention
-from ...sliders import Slider, show
 from ...statistics import Estimate, jackknife
 from ...store import Results
 from ...training.study import Study
 from . import circuits
 from .circuits import Heads, Records, by_reading, each_run, largest_ratio, mean_of, median_error, run_sd, typical
 from .loss import manifold_gamma
-from .runs import PAPER_HEADS
 
 #: Heads by number of heads.
 ByCount = Mapping[int, Heads]
@@ -236,54 +234,6 @@ def scales(h: Heads) -> Records:
 
 # -- drawing ------------------------------------------------------------------------------------------------------------
 
-Group = Mapping[str, np.ndarray]
-
-
-def matrices(group: Group, record: int, run: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Effective parts of all heads at one record: KQ's first d columns ``(H, D, d)`` and the read-out rows of OV ``(H, N, D)``."""
-    kq, ov = scale * group["kq"][record, run], group["ov"][record, run]
-    d = kq.shape[-1] - ov.shape[-2]
-    return kq[..., :d], ov
-
-
-def plot_circuits(group: Group, run: int, record: int = -1, columns: int | None = None) -> Figure:
-    """Heads of one run: KQ above, OV below, one colour scale a row."""
-    kq, ov = matrices(group, record, run)
-    titles = [f"head {h + 1}" for h in range(len(kq))]
-    return style.heatmap_grid({"KQ": kq, "OV": ov}, titles, columns=columns or len(kq))[0]
-
-
-def plot_one_head(readings: Mapping[str, tuple[Group, float]]) -> Figure:
-    """Figure 2.1: KQ and OV of the first run of each reading, a group and the factor on its scores; titles say omega and mu, which carry the colour."""
-    fig, axes = style.figure(4, height=2.3)
-    for (left, right), (name, (group, scale)) in zip(axes.reshape(2, 2), readings.items(), strict=True):
-        (kq,), (ov,) = matrices(group, -1, 0, scale)
-        style.heatmap(left, kq, title=f"KQ, {name}\n$\\omega$ = {kq.diagonal().mean():.2f}")
-        style.heatmap(right, ov, title=f"OV\n$\\mu$ = {ov[-1, -1]:.2f}")
-    return fig
-
-
-def show_circuits(results: Results, few: bool) -> None:
-    """Slider: heat maps by number of heads, at the records nearest to some shares of the training; ``few`` of all, for a short run."""
-    counts = [2, 4] if few else list(PAPER_HEADS)
-    shares = (0, 1.0) if few else (0, 0.0005, 0.004, 0.03, 0.2, 1.0)
-    steps = results["h2/steps"]
-    shown = sorted({int(steps[np.argmin(np.abs(steps - share * steps[-1]))]) for share in shares})
-
-    def frame(n_heads: int, step: int) -> Figure:
-        group = results.group(f"h{n_heads}")
-        return plot_circuits(group, 0, int(np.argmin(np.abs(group["steps"] - step))), columns=max(PAPER_HEADS))
-
-    show(
-        frame,
-        [Slider("n_heads", "heads H", counts), Slider("step", "step", shown, labels=[f"{s:,}" for s in shown])],
-        start={"n_heads": max(counts), "step": shown[len(shown) // 2]},
-        title="KQ (first d columns) and OV (last row) along training, scores as printed, first seed",
-        description="Try: two heads, and the step from its beginning: a positive and a negative diagonal grow out of noise. With four heads one or two may fade.",
-        alt=lambda n_heads, step: f"Heat maps of KQ and OV of {n_heads} heads at training step {step}.",
-        of=[results],
-    )
-
 
 def legend_below(fig: Figure, *axes: Axes) -> None:
     """One legend under the panels, where it hides no data."""
@@ -298,39 +248,68 @@ def paper_limits() -> tuple[float, float]:
 
 
 def plot_dynamics(rows: Mapping[str, Heads]) -> Figure:
-    """omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the paper's values are dashed."""
-    fig, axes = style.figure(2, len(rows), height=2.35 * len(rows) + 0.3, squeeze=False, sharex="col")
+    """Figure 2.3: omega and mu of all heads against the step (log scale), a line per head and seed, a row per reading; the paper's values are dashed."""
+    fig, axes = style.figure(2, len(rows), height=2.1 * len(rows) + 0.3, squeeze=False, sharex="col")
     says = paper_limits()
     for row, (name, h) in zip(axes, rows.items(), strict=True):
-        kinds = np.where(h.active, np.where(h.omega[-1] < 0, "negative", "positive"), "dummy")  # (R, H)
         alone = circuits.one_sided(h.omega[-1], h.mu[-1])  # (R,)
         for ax, values, symbol, limit in zip(row, (h.omega, h.mu), ("ω", "μ"), says, strict=True):
-            for at, kind in np.ndenumerate(kinds):
+            for at, kind in np.ndenumerate(kinds(h)):
                 look = {"color": style.COLOURS[kind], "lw": 1.1, "alpha": 0.8, "ls": ":" if alone[at[0]] else "-"}
                 label = f"{kind} head, seed of one sign" if alone[at[0]] else f"{kind} head"
                 ax.plot(h.steps[1:], values[1:, *at], label=label, **look)
             for sign in (1, -1):
                 style.paper_line(ax, sign * limit, None)
             ax.set(xscale="log", ylabel=symbol, title=f"{symbol} of each head, {name}")
-    name = f"paper: {says[0]:g} and {says[1]:g}"
-    axes[0, 1].plot([], [], color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label=name)
+    ax.lines[-1].set_label(f"paper: {says[0]:g} and {says[1]:g}")
     legend_below(fig, *axes.ravel())
     for ax in axes[-1]:
         ax.set_xlabel("step")
     return fig
 
 
+def kinds(h: Heads) -> np.ndarray:
+    """``(R, H)`` what every head ends as: positive, negative or a dummy."""
+    return np.where(h.active, np.where(h.omega[-1] < 0, "negative", "positive"), "dummy")
+
+
+def plot_splits(by_h: ByCount) -> Figure:
+    """Key Finding 2, a place for each seed: omega of its heads where they settle, and their mu stacked on each other, those of either sign on its own side."""
+    fig, (left, right) = style.figure(2, height=2.7)
+    start, middles = 0, []
+    for h in by_h.values():
+        omega, mu = h.settled(h.omega), h.settled(h.mu)  # (R, H)
+        places, of = start + np.arange(len(omega)), kinds(h)
+        for kind in ("positive", "negative", "dummy"):
+            runs, _ = np.nonzero(of == kind)
+            look = {"color": style.COLOURS[kind], "alpha": 0.75, "ms": 5, "label": None if start else f"{kind} head"}
+            left.plot(places[runs], omega[of == kind], "o", **look)
+        for sign, kind in ((1, "positive"), (-1, "negative")):
+            parts = sign * np.sort(np.maximum(sign * mu, 0), axis=1)[:, ::-1]  # (R, H), the largest first
+            for below, part in zip(parts.cumsum(1).T - parts.T, parts.T, strict=True):
+                right.bar(places, part, 0.8, bottom=below, color=style.COLOURS[kind], ec=style.GROUND, lw=1.2)
+        middles.append(places.mean())
+        start = places[-1] + 2
+    for ax, limit in zip((left, right), paper_limits(), strict=True):
+        for sign in (1, -1):
+            style.paper_line(ax, sign * limit, None)
+        ax.set_xticks(middles, [f"H = {n}, seed by seed" for n in by_h])
+        ax.grid(axis="x", visible=False)
+    left.set_ylabel("ω of each head")
+    right.set_ylabel("μ of the heads, stacked")
+    ax.lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
+    legend_below(fig, left, ax)
+    return fig
+
+
 def plot_trajectories(
-    trajectories: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ", means: bool = True
+    trajectories: Iterable[tuple[str, Heads, dict]], height: float, gamma: str = "γ", middle: Callable = np.mean
 ) -> tuple[Figure, np.ndarray]:
-    """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: seeds as thin lines and their mean, or as lines alone."""
+    """gamma and the sum of positive mu against the step, a panel each, with the paper's limits: the ``middle`` of the seeds."""
     fig, axes = style.figure(2, height=height)
     for name, h, look in trajectories:
         for ax, values in zip(axes, (h.gamma, h.positive_mu), strict=True):
-            lines = ax.plot(h.steps[1:], values[1:], lw=0.6 if means else 1.1, alpha=0.5 if means else 0.85, **look)
-            if means:
-                lines = ax.plot(h.steps[1:], values[1:].mean(1), **look)
-            lines[0].set_label(name)
+            ax.plot(h.steps[1:], middle(values[1:], axis=1), label=name, **look)
     for ax, limit, label in zip(axes, paper_limits(), (gamma, "sum of positive μ"), strict=True):
         style.paper_line(ax, limit, None)
         ax.set(xscale="log", xlabel="step", ylabel=label)
@@ -338,10 +317,10 @@ def plot_trajectories(
 
 
 def plot_limits(text: ByCount, code: ByCount) -> Figure:
-    """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading; mean over seeds, seeds as thin lines."""
-    looks = ((text, "", "-"), (code, ", as coded", "--"))
+    """Figure 2.8: gamma and the sum of positive mu against the step by head count and reading, means over seeds."""
+    looks = ((text, "", {}), (code, ", as coded", {"ls": "--", "lw": 1.1}))
     trajectories = [
-        (f"H = {n}{end}", of[n], {"color": style.COLOURS[n], "ls": ls}) for n in text for of, end, ls in looks
+        (f"H = {n}{end}", of[n], {"color": style.COLOURS[n]} | look) for n in text for of, end, look in looks
     ]
     fig, axes = plot_trajectories(trajectories, 3.3, "γ (weighted mean of |ω|)")
     axes[0].lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))

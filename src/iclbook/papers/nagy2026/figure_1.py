@@ -129,7 +129,7 @@ def spectrum_frame(condition: float, step: float) -> Figure:
     eta = step * balanced_step(eigenvalues)
     factors = contraction_factors(eigenvalues, eta)
     fig, (left, right) = style.figure(2, height=2.8)
-    left.bar(range(d), np.minimum(factors, 2.0), color=[style.PALETTE[3 if f > 1 else 0] for f in factors])
+    left.bar(range(d), np.minimum(factors, 2.0), color=style.PALETTE[:d])
     left.axhline(1, color=style.INK, lw=0.9)
     for i in np.flatnonzero(factors > 2):
         left.annotate(f"{factors[i]:.1f} ↑", (i, 1.98), ha="center", va="top", fontsize=8, color="white")

@@ -4,7 +4,8 @@ Every size has its colour and one line, the mean over its seeds; dashed and grey
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -82,9 +83,13 @@ def layers(get: Get) -> Figure:
     slope, shift = np.polyfit(residual, update, 1)
     ends = np.array([residual.min(), residual.max()])
     axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
+    low, high = (
+        slope_printed * ends for slope_printed in sorted(1 - np.array(SERIES["rho_predicted"], dtype=float))[::2]
+    )
+    axes[2].fill_between(ends, low, high, color=style.COLOURS["paper"], alpha=0.35, lw=0, zorder=3)
     axes[2].axhline(0, color=style.INK, lw=0.6)
     axes[2].set(xlabel="residual (digits)", ylabel="update (digits)", xticks=(-5, 0, 5))
-    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f}", fontsize=9)
+    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f} (printed: purple)", fontsize=9)
     _legend(fig, axes[0])
     return fig
 
@@ -139,6 +144,41 @@ def rates(get: Get) -> Figure:
     ax.plot([low, 1], [low, 1], color=style.INK, lw=0.9, ls=":", label="equal", zorder=0)
     ax.set(xlabel=r"predicted by the slope, $1 - \alpha$", ylabel="observed decay by layer")
     legend_above(fig, ax, 4)
+    return fig
+
+
+def printed_only(ours: Mapping[str, Any]) -> Figure:
+    """Figures 4 to 7 as printed (crosses), each with a track for the published models' own values (discs): empty until :func:`.pretrained.records` has some."""
+    fig, axes = style.figure(2, 2, height=5.2)
+    sinks, agree, life, forecast = axes.flat
+    steps, ratios, predicted, observed, peaks, finals, correlations = (
+        np.array(SERIES[name], dtype=float)
+        for name in ("sink_steps", "sink_ratios", "rho_predicted", "rho_observed", "peak", "final", "forecasts")
+    )
+    cross(sinks, steps, ratios, "printed", ls="--", lw=1)
+    sinks.set(xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(-1.1, 5), yticks=range(6))
+    cross(agree, predicted, observed)
+    agree.plot([0.7, 1], [0.7, 1], color=style.INK, ls=":", lw=1)
+    agree.set(xlabel="rate predicted by the slope", ylabel="rate observed", ylim=(0.66, 1.0))
+    cross(life, peaks, range(5))
+    life.hlines(range(5), finals, peaks, color=style.COLOURS["paper"], lw=1.4)
+    life.plot(finals, range(5), "<", color=style.COLOURS["paper"], ms=5)
+    life.set_yticks(range(5), ("OLMo-2-1B", "OLMo-2-7B", "Pythia-1.4B", "Pythia-1B", "Pythia-160M"))
+    life.set(xlabel="error reduction: peak to end", ylim=(6.4, -0.6))
+    cross(forecast, correlations, range(3))
+    forecast.axvline(0, color=style.INK, lw=0.8)
+    forecast.set_yticks(range(3), ("its own end", "another task", "another task"))
+    forecast.set(xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5))
+    keys = ("probes/sinks/early", "probes/sinks/middle", "probes/sinks/late")
+    measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]
+    sinks.plot(steps[: len(measured)], measured, "o", color=style.COLOURS["measured"])
+    box = {"boxstyle": "round,pad=0.3", "fc": style.GROUND, "ec": style.COLOURS["dummy"], "ls": "--"}
+    titles = ("4: sinks come late", "5: rates agree", "6: the size decays", "7: forecasts itself only")
+    for ax, title in zip(axes.flat, titles, strict=True):
+        ax.set_title(f"Figure {title}")
+        if ax is not sinks or not measured:
+            look = {"transform": ax.transAxes, "ha": "center", "va": "center", "fontsize": 9, "bbox": box}
+            ax.text(0.5, 0.09, "ours: needs the weights", **look)
     return fig
 
 

@@ -109,8 +109,8 @@ def table(runs: dict[str, MaskRuns]) -> Table:
 
 def figure(runs: dict[str, MaskRuns]) -> Figure:
     """Section 9.1: mean change of the error by each mask with two standard errors over seeds and prompts, by setting; the last row: printed."""
-    fig, ax = style.figure(height=3.9)
     names = [*runs, "printed (one seed)"]
+    fig, ax = style.figure(height=0.9 + 0.27 * len(names))
     for j, (mask, marker) in enumerate(zip(MASKED, "sD^", strict=True)):
         place, colour = np.arange(len(names)) + (j - 1) * 0.22, style.PALETTE[j]
         means = [run.mean_change(mask) for run in runs.values()]
@@ -172,7 +172,7 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
     seen = visible(len(SPECTRUM), n_heads, mask)
     residual, names = best_residual(SPECTRUM, seen), [f"{v:g}" for v in SPECTRUM]
     fig, (left, right) = style.figure(2, height=2.8, width_ratios=(1, 1.25))
-    left.imshow(seen, cmap="Blues", vmin=0, vmax=1.4, aspect="auto")
+    left.imshow(seen, cmap=style.strength(style.COLOURS["measured"]), vmin=0, vmax=1.4, aspect="auto")
     left.grid(False)
     left.set_xticks(range(len(SPECTRUM)), names, fontsize=8)
     left.set_yticks(range(n_heads), [f"head {h + 1}" for h in range(n_heads)], fontsize=8)
@@ -180,6 +180,8 @@ def gains_frame(n_heads: int, mask: str) -> Figure:
     right.bar(range(len(SPECTRUM)), residual, color=style.COLOURS["measured"])
     right.set_xticks(range(len(SPECTRUM)), names, fontsize=8)
     right.set(xlabel="λ of the channel", ylabel="squared error left", ylim=(0, 1.08))
+    for channel in np.flatnonzero(residual < 5e-4):
+        right.text(channel, 0.02, "0", ha="center", fontsize=9)
     right.set_title(f"the worst channel keeps {residual.max():.0%}")
     return fig
 
@@ -192,9 +194,9 @@ def show_gains(few: bool) -> None:
             Slider("n_heads", "heads", [1, 4] if few else [1, 2, 4]),
             Slider("mask", "mask", list(MASK_ERRORS)[: 2 if few else 4]),
         ],
-        start={"n_heads": 4, "mask": "spectral"},
+        start={"n_heads": 4, "mask": list(MASK_ERRORS)[1 if few else 2]},
         title="One gain for each head: the best that one step can do",
-        description="With a head for each λ one step leaves no error. Try: the random mask, where a head sees two λ.",
+        description="Under a random mask some heads see two λ, and one gain cannot serve both. Try: the spectral mask, a head for each λ: one step leaves no error.",
         alt=lambda n_heads, mask: (
             f"Channels seen by {n_heads} heads under the {mask} mask, and the squared error left in each channel."
         ),

@@ -160,30 +160,39 @@ def basins(errors: np.ndarray) -> list[np.ndarray]:
 
 
 def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """Section 9.6. Left: improvement by the regulariser, each seed, rounds 1 and 2. Right: round 3's errors. Crosses: printed."""
-    fig, (left, right) = style.figure(2, height=3.4, width_ratios=(1.7, 1))
+    """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates and on those of low lambda. Crosses: printed."""
+    fig, (left, *right) = style.figure(3, height=3.4, width_ratios=(2.5, 1, 1))
     for j, rate in enumerate(runs["round 2"].rates):
         place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j]
         for i, name in enumerate(_NAMES):
             label = None if i else f"Adam {rate:g}"
             strip(left, i + place, runs[name].improvement[j], colour, marker, label, typical=True)
         for i, condition in enumerate(ROUND_3):
-            for errors in ("all", "low"):
+            for ax, errors in zip(right, ("all", "low"), strict=True):
                 for basin in basins(balanced[condition][errors][j]):
-                    strip(right, i + place, basin, colour, marker)
+                    strip(ax, i + place, basin, colour, marker)
     cross(left, range(len(_NAMES)), [*PRINTED_CHANGE.values()], "printed")
     for i, printed in enumerate(ROUND_3.values()):
-        cross(right, [i, i], printed)
+        for ax, value in zip(right, printed, strict=True):
+            cross(ax, i, value)
     left.axhline(0, color=style.INK, lw=0.8)
     left.set(ylabel="improvement (%)", title="rounds 1 and 2", ylim=(-12, 12))
     beyond = sum(int((np.abs(runs[name].improvement) > 12).sum()) for name in _NAMES)
     if beyond:
         left.text(0.01, 0.98, f"{beyond} seeds beyond the axis", transform=left.transAxes, va="top", fontsize=7.5)
     legend_above(fig, left, 3, fontsize=8, markerscale=1.5, columnspacing=2)
-    named_ticks(left, [name.replace("_", "\n") for name in _NAMES], fontsize=8)
-    right.set(ylabel="error", title="round 3", ylim=(0, None))
-    for errors, what in (("all", "all covariates"), ("low", "low λ only")):
-        right.text(2.45, float(balanced["baseline"][errors].mean()), what, rotation=90, va="center", fontsize=7.5)
-    right.set_xlim(-0.5, 2.7)
-    named_ticks(right, ["baseline", "regularised", "oracle"], fontsize=8)
+    named_ticks(left, [_in_words(name) for name in _NAMES], fontsize=7)
+    for ax, what in zip(right, ("all covariates", "low λ only"), strict=True):
+        ax.set(title=f"round 3, {what}", ylim=(0, None), xlim=(-0.5, 2.5))
+        ax.title.set_fontsize(8.5)
+        named_ticks(ax, ["none", "penalty", "oracle"], fontsize=8)
+    right[0].set_ylabel("error")
     return fig
+
+
+def _in_words(name: str) -> str:
+    """Width, heads and weight of the penalty of a configuration."""
+    if name not in CONFIGURATIONS:
+        return name.replace("_", "\n")
+    width, heads, weight = CONFIGURATIONS[name]
+    return f"width {width}\n{heads} heads\nweight {weight:g}"

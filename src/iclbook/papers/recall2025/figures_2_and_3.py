@@ -1,4 +1,4 @@
-"""Figures 2 and 3, the first jump, its conserved quantity and time scales, and the sliders over scale and gamma (recall2025)."""
+"""Figures 2 and 3, the first jump, its conserved quantity and time scale (recall2025)."""
 
 from collections.abc import Mapping
 
@@ -7,13 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from ...drawing import style
-from ...sliders import Slider, show
 from ...tasks import AssociativeRecall
-from ...training import Flow, gradient_flow
-from .stage_figures import DASHES, DOTS, HEAD
-from .stages import R
-from .theorem_3_1 import ORDERS, alpha_beta, run, solved_ode, start
-from .theory import Population, jump_limit, potential
+from ...training import Flow
+from .stage_figures import DASHES, DOTS
+from .theorem_3_1 import ORDERS, alpha_beta, solved_ode
+from .theory import Population, potential
 
 #: How what the paper prints is drawn.
 PRINTED = {"color": style.COLOURS["paper"], "ls": (0, (5, 3))}
@@ -54,10 +52,10 @@ def construction(matrix: np.ndarray, measured: Mapping[str, np.ndarray], task: A
         ax.axvline(width * edge - 0.5, color=style.INK, lw=0.5)
     ax.set(xlabel="key block", ylabel="query block")
     c = measured["c"]
-    right.semilogy(c, measured["super"], "o-", color=style.PALETTE[0])
-    right.semilogy(c, measured["sub"], "s--", color=style.PALETTE[3])
-    right.text(12, 8e-2, "below the diagonal\n($\\mathrm{diag}_{-1}$ as described)", color=style.PALETTE[3], va="top")
-    right.text(11, 1e-8, "above it\n($B$ of A.2)", color=style.PALETTE[0], ha="right")
+    right.semilogy(c, measured["super"], "o-", color=style.INK)
+    right.semilogy(c, measured["sub"], "s--", color=style.COLOURS["paper"])
+    right.text(12, 8e-2, "below the diagonal\n(as described)", color=style.COLOURS["paper"], va="top")
+    right.text(11, 1e-8, "above it\n($B$ of A.2)", ha="right")
     right.semilogy(c[2:], measured["super"][2] * np.exp(c[2] - c[2:]), color=style.INK, ls=DOTS)
     right.text(23, 1e-12, r"slope of $e^{-c}$", ha="right", fontsize=9)
     right.set(xlabel="scale c of the construction", ylabel="dot-product loss")
@@ -84,96 +82,26 @@ def conservation(pop: Population, flow: Flow) -> Figure:
     minus, plus = (potential(alpha, pop.task.order, sign) for sign in (-1, 1))
     fig, ax = style.figure(aspect=0.5)
     ax.plot(alpha, minus - beta**2 / 4, **PRINTED, lw=2, label="statement: $f_- - \\beta^2/4$")
-    ax.plot(alpha, plus - beta**2 / 4, color=style.PALETTE[0], lw=2, label="proof: $f_+ - \\beta^2/4$")
-    ax.plot(alpha, plus + beta**2 / 4, color=style.PALETTE[1], ls=DASHES[2], lw=2, label="$f_+ + \\beta^2/4$")
+    ax.plot(alpha, plus - beta**2 / 4, color=style.COLOURS["measured"], lw=2, label="proof: $f_+ - \\beta^2/4$")
+    ax.plot(alpha, plus + beta**2 / 4, color=style.COLOURS["dummy"], ls=DASHES[2], lw=2, label="$f_+ + \\beta^2/4$")
     ax.set(xlabel=r"$\alpha_1$ along the flow", ylabel="value")
     ax.legend()
     return fig
 
 
-def time_scales(scan: Mapping[str, np.ndarray], window: np.ndarray, late: Mapping[str, np.ndarray]) -> Figure:
-    """Left: time T of the first jump against eps, with limit/eps; right: the late law in log time."""
-    fig, (ax, right) = style.figure(2, aspect=0.85)
+def time_scales(scan: Mapping[str, np.ndarray], window: np.ndarray) -> Figure:
+    """Time T of the first jump against eps, with limit/eps."""
+    fig, ax = style.figure(height=3.2)
     eps = scan["eps"]
-    for order, times, limit, colour, dashes in zip(ORDERS, scan["times"], scan["limit"], HEAD, DASHES, strict=True):
-        ax.loglog(eps, times, "o", color=colour)
-        ax.loglog(eps, limit / eps, ls=dashes, color=colour, lw=1.2)
-        ax.text(eps[-1] / 1.5, times[-1], f"{order}", color=colour, ha="right", va="center")
-    ax.text(eps[-1], scan["times"][-1, -1] * 3, "order", ha="center", fontsize=9)
-    ax.loglog(eps, window, "s:", color=style.PALETTE[5])
-    ax.text(eps[-1], window[-1] / 2, "order 4, window 3", color=style.PALETTE[5], ha="left", va="top")
+    for order, times, limit in zip(ORDERS, scan["times"], scan["limit"], strict=True):
+        ax.loglog(eps, times, "o", color=style.INK)
+        ax.loglog(eps, limit / eps, color=style.INK, lw=1)
+        ax.text(eps[-1] / 1.5, times[-1], f"order {order}", ha="right", va="center", fontsize=9)
+    ax.loglog(eps, window, "s:", color=style.COLOURS["dummy"])
+    ax.text(eps[-1], window[-1] / 2, "order 4, window 3", color=style.COLOURS["dummy"], ha="left", va="top")
     ax.plot([], [], "o", color=style.INK, label="exact flow")
     ax.plot([], [], color=style.INK, lw=1.2, label=r"limit of $\varepsilon T$, over $\varepsilon$")
     ax.set(xlabel=r"initial $\beta_1 = \varepsilon$", ylabel="time T of the first jump")
-    ax.set(xlim=(eps[-1] / 4, eps[0] * 2), ylim=(None, scan["times"].max() * 8))
+    ax.set(xlim=(eps[-1] / 12, eps[0] * 2), ylim=(None, scan["times"].max() * 8))
     ax.legend(loc="upper right", fontsize=8.5)
-
-    decades, passed = late["log_time"] / np.log(10), late["log_time"] - late["log_time"][-1]
-    right.plot(decades, late["s"], color=style.COLOURS["measured"], label="corrected ODE, order 4")
-    top = late["s"][-1] + late["predicted"] * passed
-    style.theory_line(right, decades, top, r"slope $1/\lambda$, $\lambda = 4(k-1)/k^2$")
-    right.plot(decades, late["s"][-1] + passed, **PRINTED, lw=1.2, label=r"slope 1 ($ds \sim s e^{-s}$ as printed)")
-    right.set(xlabel=r"$\log_{10} T$", ylabel=r"$s = e^{\alpha} - 1$", ylim=(0, None))
-    right.legend(fontsize=8, loc="upper left")
     return fig
-
-
-def show_scale(few: bool) -> None:
-    """The first jump in time scaled by epsilon, for each order; the small profile draws two places of each slider."""
-    epsilons = (0.1, 0.001) if few else (0.5, 0.1, 0.02, 0.001)
-
-    def frame(order: int, eps: float) -> Figure:
-        pop, flow = run(order, eps, periods=2.0)
-        times, weight = flow.times * eps / jump_limit(order, R), pop.advantage(flow.states)[:, 0]
-        share = pop.value(flow.states) / pop.task.plateau_dp(0)
-        active = r"$\gamma_1 / (1 + \gamma_1)$; half: head active"
-        fig, ax = style.figure(height=2.9)
-        ax.plot(times, share, color=style.COLOURS["measured"], lw=2.2, label="loss over its first plateau")
-        ax.plot(times, weight / (1 + weight), color=style.PALETTE[1], ls=DASHES[1], lw=2, label=active)
-        ax.axvline(1.0, color=style.INK, ls=DOTS, label="closed-form limit of εT")
-        ax.set(xlabel="ε t over its limit", ylabel="share (from 0 to 1)", xlim=(0, 2), ylim=(0, 1.12))
-        ax.legend(loc="center left")
-        return fig
-
-    show(
-        frame,
-        [
-            Slider("order", "task order k", ORDERS[:2] if few else ORDERS),
-            Slider("eps", "initial scale ε", epsilons, live=(0.001, 0.5, 0.1), log=True),
-        ],
-        title="The first jump in time scaled by ε",
-        description="The smaller ε, the sharper the jump and the closer to its limit. Try: the smallest start at order 4.",
-        alt=lambda order, eps: f"Loss and score weight against scaled time at order {order} and initial scale {eps}.",
-    )
-
-
-def show_gamma(few: bool) -> None:
-    """The loss along the first jump against gamma, with the matrix as printed and with the lemma's."""
-    until, gammas = 2 * jump_limit(3, R) / 0.1, (0.0, 1.0) if few else (0.0, 0.25, 0.5, 1.0, 2.0)
-    looks = {
-        "printed": PRINTED | {"label": r"$I - \gamma 11^\top$ (printed)"},
-        "lemma": {"color": style.COLOURS["measured"], "label": r"$(1+\gamma) I - \gamma 11^\top$ (lemma)"},
-    }
-
-    def frame(gamma: float) -> Figure:
-        fig, ax = style.figure(height=2.9)
-        for matrix, look in looks.items():
-            pop = Population(AssociativeRecall(3, R), 3, 3, gamma, matrix)
-            flow = gradient_flow(pop.gradient, start(pop, 0.1), until, rtol=1e-8)
-            ax.plot(flow.times, pop.value(flow.states), **look, lw=2.2)
-        ax.set(xlabel="time t of the flow", ylabel="dot-product loss", xlim=(0, until), ylim=(0.3, 0.7))
-        ax.legend(loc="center right")
-        return fig
-
-    def alt(gamma: float) -> str:
-        when = "at the same time" if gamma == 0 else "earlier"
-        return f"At gamma {gamma:g} the loss drops at the time {until / 2:.0f} with the printed matrix and {when} with the lemma's."
-
-    show(
-        frame,
-        [Slider("gamma", "γ of the second layer", gammas, live=(0.0, 3.0, 0.05))],
-        start={"gamma": 1.0},
-        title="What γ does: nothing as printed, a faster clock in the lemma",
-        description="As printed γ changes nothing; in the lemma the jump comes earlier. Try: a larger γ.",
-        alt=alt,
-    )

@@ -1,6 +1,8 @@
 """Figures 1 and 4, jump by jump, the order of learning and the lifted simplifications; the slider over orders, and the race in the page (recall2025)."""
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,26 +30,55 @@ def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, label: str | Non
         ax.axhline(value(m), color=style.INK, lw=0.9, ls=DOTS, label=label if m == 0 else None)
 
 
+#: What a model knows while ``m`` tokens are matched.
+KNOWS = ("knows none", "knows one", "knows two", "solved")
+
+
 def training(pop: Population, run: Training) -> Figure:
-    """Figures 1 and 4: loss with the plateau values, beta, and first-layer attention at the three printed steps, for the first seed over all."""
-    fig, grid = style.figure(3, 2, height=4.6, height_ratios=(1.15, 1))
-    top = grid[0][0].get_gridspec()[0, :].subgridspec(1, 2)
-    for ax in grid[0]:
-        ax.remove()
-    left, right = fig.add_subplot(top[0]), fig.add_subplot(top[1])
-    plateau_lines(left, pop.task, pop.n_heads, "plateau values")
-    left.plot(run.steps, run.loss, color=style.COLOURS["dummy"], lw=0.5, alpha=0.35)
-    left.plot(run.steps, run.loss[:, 0], color=style.COLOURS["measured"], lw=0.9, label="batch loss, one seed")
+    """Figures 1 and 4: the first seed's loss with a sentence on every tread of its staircase, the first layer's attention early and at the three printed steps
+    where it happens, and below it the three beta."""
+    fig, (ax, below) = style.figure(1, 2, height=4.7, height_ratios=(1.9, 1), sharex=True)
+    steps, batch, right = run.steps, run.loss[:, 0], run.steps[-1]
+    plateaus = [pop.task.plateau_dp(m) for m in range(pop.n_heads + 1)]
+    smooth = np.convolve(np.pad(batch, 10, mode="edge"), np.full(21, 1 / 21), "valid")
+    falls = [*(steps[np.argmax(smooth < np.mean(pair))] for pair in pairwise(plateaus)), right]
+    left = falls[0] / 4
+    ax.plot(steps, batch, color=style.COLOURS["dummy"], lw=0.7)
+    for m, (start, end) in enumerate(pairwise([left, *falls])):
+        ax.plot([start, end], [plateaus[m]] * 2, color=style.INK, lw=2.2)
+        text = f"{KNOWS[m]}:\n{math.factorial(pop.task.order - m)} left" if plateaus[m] else KNOWS[m]
+        look = {"va": "top" if plateaus[m] else "bottom", "fontsize": 8.5, "ha": "center" if m < 2 else "right"}
+        at = (
+            (np.sqrt(start * end), np.sqrt(start * end), end, 1.35 * end)[m],
+            plateaus[m] + (-0.06 if plateaus[m] else 0.04),
+        )
+        ax.text(*at, text, bbox={"fc": style.GROUND, "lw": 0, "pad": 0.5}, **look)
+    early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
+    for step in (early, *SNAPSHOTS):
+        _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
     for h, beta in enumerate(pop.split(run.states[:, 0])[1].T):
-        right.plot(run.steps, beta, color=HEAD[h], ls=DASHES[h], label=rf"$\beta_{h + 1}$")
-    for ax, name, columns in ((left, "dot-product loss", 2), (right, r"$\beta$", 3)):
+        below.plot(steps, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
+    for panel, name, top in ((ax, "dot-product loss", 0.57), (below, r"strength $\beta$", 1)):
         for step in SNAPSHOTS:
-            style.paper_line(ax, step, None, axis="x")
-        ax.set(xlabel="step", ylabel=name)
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, fontsize=8)
-    for ax, step in zip(grid[1], SNAPSHOTS, strict=True):
-        _attention(ax, pop.attention(run.states[run.steps == step][0, 0]), f"step {step}")
+            style.paper_line(panel, step, None, axis="x").set_ydata([0, top])
+        panel.set(xlabel="step", ylabel=name, xlim=(left, 1.4 * right))
+        style.log_ticks(panel, "x", (200, 500, *SNAPSHOTS))
+    ax.set(ylim=(-0.05, 1.6), yticks=[0, *np.round(plateaus[:-1], 2)])
+    below.legend(fontsize=8, loc="upper left")
     return fig
+
+
+def _map_at(ax: Axes, step: float, attention: np.ndarray, name: str) -> None:
+    """Attention ``(K, W)`` of the heads (rows) by offset as cells above a step of a logarithmic axis; numbers in per cent."""
+    heads, offsets = attention.shape
+    edges = step * 1.156 ** (np.arange(offsets + 1) - offsets / 2)
+    rows, look = 0.95 + 0.16 * np.arange(heads, -1, -1), {"va": "center", "fontsize": 7.5}
+    ax.pcolormesh(edges, rows, attention, cmap=style.DIVERGING, vmin=-1, vmax=1, ec=style.GROUND, lw=0.6)
+    for i, j in np.argwhere(attention > 0.5):
+        ax.text(1.075 * edges[j], rows[i] - 0.08, f"{100 * attention[i, j]:.0f}", ha="center", color="white", **look)
+    for i in range(heads):
+        ax.text(edges[0] / 1.05, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
+    ax.text(step, rows[0] + 0.03, f"{'step ' if name else ''}{step:,}", ha="center", va="bottom", fontsize=8.5)
 
 
 def _attention(ax: Axes, attention: np.ndarray, title: str | None = None) -> None:
@@ -63,7 +94,7 @@ def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
     fig, axes = style.figure(2, aspect=0.75, sharex=True)
     for ax, (name, (pop, flow)) in zip(axes, runs.items(), strict=True):
         plateau_lines(ax, pop.task, pop.n_heads, "closed form", pop.loss)
-        ax.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"], label="exact flow")
+        ax.plot(flow.times, pop.value(flow.states), color=style.INK, label="exact flow")
         ax.set(xlabel="time t of the flow", ylabel=name, xscale="log", xlim=(100, None))
     axes[1].legend(loc="center left")
     return fig
@@ -85,8 +116,8 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
         value, now = pop.value(flows[order].states), round(place * (len(times) - 1))
         plateau_lines(ax, pop.task, pop.n_heads)
         ax.plot(times, value, color=style.COLOURS["dummy"], lw=1)
-        ax.plot(times[: now + 1], value[: now + 1], color=style.COLOURS["measured"], lw=2.2)
-        ax.plot(times[now], value[now], "o", color=style.COLOURS["measured"], ms=7)
+        ax.plot(times[: now + 1], value[: now + 1], color=style.INK, lw=2.2)
+        ax.plot(times[now], value[now], "o", color=style.INK, ms=7)
         ax.set(xlabel="time t of the flow", ylabel="dot-product loss", ylim=(-0.03, 0.8), title=order)
         _attention(right, pop.attention(flows[order].states[now]), "attention of each head")
         return fig
@@ -100,7 +131,7 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
         ],
         start={"order": names[0], "place": places[len(places) // 2]},
         title="The initial order of β decides the order of learning",
-        description="Try: another order: the heads become active in that order.",
+        description="Heads become active in the order of their initial β, the largest first. Try: another order.",
         alt=lambda order, place: (
             f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
         ),
@@ -108,24 +139,17 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
     )
 
 
-def later(rows: Sequence[tuple[str, float, float]], stationary: Mapping[str, np.ndarray]) -> Figure:
-    """Left: slow-down of later jumps beside k/(k-h+1); right: gradient of the learned heads over e^-c, against c."""
-    fig, (ax, right) = style.figure(2, aspect=0.75)
+def later(rows: Sequence[tuple[str, float, float]]) -> Figure:
+    """Slow-down of later jumps beside k/(k-h+1)."""
     names, measured, predicted = zip(*rows, strict=True)
+    fig, ax = style.figure(height=2.3)
     x = np.arange(len(rows))
-    ax.bar(x, measured, color=style.COLOURS["measured"], width=0.55, label="measured")
+    ax.bar(x, measured, color=style.COLOURS["dummy"], width=0.5, label="measured")
     ax.plot(x, predicted, "D", color=style.INK, ms=7, label="$k/(k-h+1)$")
-    style.paper_line(ax, 1.0, "paper: the same jump")
+    style.paper_line(ax, 1.0, "paper: as long")
     ax.set_xticks(x, names)
-    ax.set(ylabel="time over the reduced first jump", ylim=(0, 2.9))
-    ax.legend(loc="upper left", fontsize=8)
-    c = stationary["c"]
-    scaled = stationary["score"] * np.exp(c)
-    right.plot(c, scaled, "o-", color=style.COLOURS["measured"], label=r"largest gradient $\times\ e^{c}$")
-    style.theory_line(right, c, scaled[0] * np.sqrt(c / c[0]), r"$\sqrt{c}$")
-    style.paper_line(right, scaled[0], r"paper: $O(e^{-c})$ stays bounded")
-    right.set(xlabel="score c that a match adds", ylabel=r"gradient over $e^{-c}$", ylim=(0.6 * scaled[0], None))
-    right.legend(loc="lower right")
+    ax.set(ylabel="time over that of\nthe theory's first jump", ylim=(0, 2.3))
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 
@@ -145,65 +169,82 @@ def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float
 
 
 def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
-    """Loss of the eight models along their flows, in time over the first jump of the simplified one: above with A0 (a window), below without."""
+    """Loss of the eight models along their flows, in time over the first jump of the simplified one: with A0 (a window), and without."""
     unit = found["none"]["jumps"][0]
-    fig, axes = style.figure(4, 2, height=3.6, sharex=True, sharey=True)
-    for ax, name in zip(axes.flat, sorted(found, key=lambda name: "A0" in name), strict=True):
+    fig, axes = style.figure(2, height=3.0, sharey=True)
+    looks = {"": style.INK, "A2": style.COLOURS["dummy"], "A3": style.PALETTE[4], "A2 A3": style.PALETTE[5]}
+    for ax, window in zip(axes, (True, False), strict=True):
         plateau_lines(ax, task, 2)
-        ax.semilogx(found[name]["times"][1:] / unit, found[name]["loss"][1:], color=style.COLOURS["measured"])
-        ax.set_title("nothing lifted" if name == "none" else f"without {name.replace(' ', ', ')}", fontsize=9)
-        ax.set_xlim(0.1, None)
-    fig.supxlabel("time over the simplified first jump", fontsize=10)
-    fig.supylabel("dot-product loss", fontsize=10)
+        for dash, (rest, colour) in zip(DASHES, looks.items(), strict=True):
+            own = found[rest or "none"] if window else found[f"A0 {rest}".strip()]
+            label = f"without {rest.replace(' ', ', ')}" if rest else "nothing else lifted"
+            ax.semilogx(own["times"][1:] / unit, own["loss"][1:], color=colour, ls=dash, lw=2, label=label)
+        ax.set(title="window of A0 kept" if window else "without A0", xlim=(0.1, None))
+        ax.set_xlabel("time over the simplified first jump")
+    axes[0].set_ylabel("dot-product loss")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
 def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
-    """A3 alone lifted. Left: beta of the heads and the times at which they become active; right: attention on responses, and its share on the right one."""
-    fig, (left, right) = style.figure(2, aspect=0.75, sharex=True)
-    times, names = run["times"], [rf"$\beta_{h + 1}$" for h in range(run["beta"].shape[1])]
-    for h, name in enumerate(names):
-        left.plot(times, run["beta"][:, h], color=HEAD[h], ls=DASHES[h], label=name)
-        for ax in (left, right):
-            ax.axvline(run["active"][h], color=HEAD[h], ls=DOTS, lw=1.2, label=f"{name} active")
-    left.set(xlabel="time t of the flow", ylabel=r"$\beta$", ylim=(0, 3.2))
-    style.name_lines(left, dict.fromkeys(names, 75), up=9)
-    right.plot(times, run["accuracy"], color=style.PALETTE[6], label="right response, of all responses")
-    right.plot(times, run["mass"], color=style.PALETTE[5], ls=DASHES[1], label="responses, of all tokens")
-    right.set(xlabel="time t of the flow", ylabel="second-layer attention", ylim=(0, 1.1), yticks=(0, 0.5, 1))
-    style.name_lines(right, {"right response, of all responses": 50}, up=-8)
-    style.name_lines(right, {"responses, of all tokens": 50}, up=8)
-    right.set_xlim(0, 1.25 * run["active"][np.isfinite(run["active"])].max())
+    """A3 alone lifted: beta of the heads, a dot where each becomes active; and second-layer attention on responses, and its share on the right one."""
+    fig, (left, right) = style.figure(2, height=3.0)
+    times, active = run["times"], run["active"]
+    for h, beta in enumerate(run["beta"].T):
+        left.plot(times, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
+        left.plot(active[h], np.interp(active[h], times, beta), "o", color=HEAD[h], ms=8)
+        right.axvline(active[h], color=HEAD[h], ls=DASHES[h], lw=1)
+    right.plot(times, run["accuracy"], color=style.INK, lw=2, label="on the right response,\nof all responses")
+    right.plot(times, run["mass"], color=style.INK, ls=DASHES[2], lw=2, label="on responses,\nof all tokens")
+    end = 1.15 * active[np.isfinite(active)].max()
+    left.set(xlabel="time t of the flow", ylabel=r"strength $\beta$", xlim=(0, end), ylim=(0, 3.2))
+    right.set(xlabel="time t of the flow", ylabel="second-layer attention", xlim=(0, end), ylim=(0, 1.1))
+    left.legend(fontsize=8, loc="upper left", title="dot: becomes active", title_fontsize=8)
+    right.legend(fontsize=8, loc="upper left")
     return fig
 
 
 def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
     """A2 lifted, beta falling and rising from head to head. Top: loss with the plateaus; bottom: what a match at each head's own offset adds to a score."""
-    fig, axes = style.figure(2, 2, height=4.2, sharex=True, sharey="row")
+    fig, axes = style.figure(2, 2, height=4.5, sharex=True, sharey="row")
     for (name, (pop, flow)), top, bottom in zip(flows.items(), *axes, strict=True):
         plateau_lines(top, pop.task, pop.n_heads)
-        top.plot(flow.times, pop.value(flow.states), color=style.COLOURS["measured"])
-        top.set(title=rf"$\beta$ {name}", ylim=(0, None))
+        top.plot(flow.times, pop.value(flow.states), color=style.INK)
+        top.set(title=rf"loss, $\beta$ {name}", ylim=(0, None))
         for h, advantage in enumerate(pop.advantage(flow.states).T):
             bottom.plot(flow.times, advantage, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
         bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
-        bottom.set(xlabel="time t of the flow", yscale="symlog", ylim=(-0.5, None))
+        bottom.set(title=rf"score of a match, $\beta$ {name}", xlabel="time t of the flow", yscale="symlog")
+    axes[1][1].set_ylim(-0.5, 2 * max(pop.advantage(flow.states).max() for pop, flow in flows.values()))
     axes[0][0].set_ylabel("dot-product loss")
-    axes[1][0].set_ylabel(r"score of a match, $\gamma_h$")
-    axes[1][0].legend(loc="center right", fontsize=8.5)
+    axes[1][0].set_ylabel(r"$\gamma_h$ (1: active)")
+    fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 
 def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """The whole model with a free matrix, a column each setting. Top: loss of the output over its sum, all seeds; bottom: attention at the end, first seed."""
-    fig, axes = style.figure(len(runs), 2, height=4.6, height_ratios=(1.2, 1))
-    for (name, run), top, bottom in zip(runs.items(), *axes, strict=True):
-        task = task_of(run)
-        plateau_lines(top, task, task.order - 1, "plateau values")
-        top.plot(run["steps"], run["normalised"], color=style.COLOURS["measured"], lw=0.8, alpha=0.5)
+    """The whole model with a free matrix, a panel each setting: loss of the output over its sum, all seeds; and attention of the heads at the end, first seed."""
+    fig, grid = style.figure(len(runs), 2, height=4.6, height_ratios=(1.25, 1))
+    for ax in grid[1]:
+        ax.remove()
+    maps, wide = fig.add_subplot(grid[0, 0].get_gridspec()[1, :]), 5
+    for i, (top, (name, run)) in enumerate(zip(grid[0], runs.items(), strict=True)):
+        plateau_lines(top, task_of(run), task_of(run).order - 1)
+        top.plot(run["steps"], run["normalised"], color=style.INK, lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
-        _attention(bottom, attention_by_offset(run[f"{KEPT}w"][-1, 0]))
-    axes[0][0].set_ylabel("normalised loss")
+        attention = attention_by_offset(run[f"{KEPT}w"][-1, 0])  # (4, 4)
+        extent = (wide * i - 0.5, wide * i + 3.5, 3.5, -0.5)
+        maps.imshow(attention, extent=extent, cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
+        for (h, offset), value in np.ndenumerate(attention):
+            look = {"ha": "center", "va": "center", "fontsize": 8, "color": "white" if value > 0.55 else style.INK}
+            maps.text(wide * i + offset, h, f"{100 * value:.0f}", **look)
+    grid[0, 0].set_ylabel("normalised loss")
+    maps.set(xlim=(-0.6, wide * i + 3.6), ylim=(3.6, -0.6), title="attention by offset 1 to 4, per cent")
+    maps.set_xticks([wide * i + 1.5 for i in range(len(runs))], [name.replace(", ", ",\n") for name in runs])
+    maps.set_yticks(range(len(attention)), [f"head {h + 1}" for h in range(len(attention))])
+    maps.tick_params(length=0, labelsize=8)
+    maps.grid(False)
+    maps.spines[:].set_visible(False)
     return fig
 
 

@@ -82,9 +82,12 @@ def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
     ax.annotate("drawn here ", (own, 0), (own, 0.45), fontsize=8, ha="right")
     best = max(says["authors/accuracy"])
-    for value, low, high, side in ((says["section6/bound"], -0.4, 0.55, "left"), (best, -4.4, -0.5, "right")):
+    for value, low, high, at, side in (
+        (says["section6/bound"], -0.4, 0.55, 0.55, "left"),
+        (best, -4.4, -0.5, -2.5, "right"),
+    ):
         ax.plot([value] * 2, [low, high], color=colour, ls="--", label="paper")
-        ax.annotate(f" printed: {number(value)} ", (value, high), color=colour, fontsize=8, ha=side, va="center")
+        ax.annotate(f" printed: {number(value)} ", (value, at), color=colour, fontsize=8, ha=side, va="center")
     ax.set_yticks(-np.arange(len(samples)), list(samples))
     ax.set(xlabel="best possible accuracy (mean of the largest probability)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)

@@ -1,4 +1,5 @@
-"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired and errors are over episodes."""
+"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired; errors are over networks and over
+episodes, added in squares."""
 
 import itertools
 import math
@@ -13,20 +14,18 @@ from torch import Tensor
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, interval
+from ...statistics import Estimate, interval, ratio_error
 from ...store import Results
 from ...training.study import Study
 from .contexts import BLOCK, TEST, numbers
+from .figures_3_to_5 import difference, run_error
 from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts
 from .networks import weights
 
-#: Probes: name, colour and dashes.
-PROBES = {
-    "tuned": ("probe, penalty chosen", style.INK, "-"),
-    "coded": ("probe, 500 Adam steps", style.PALETTE[6], (0, (4, 2))),
-}
-#: Attentions: kind of results (:func:`of`) and beginning of their groups' names; place beside the number of blocks, and filling of the markers.
-ATTENTIONS = {"softmax": ("unseen", "blocks", -0.12, None), "linear": ("linear", "linear", 0.12, style.GROUND)}
+#: Probes: of a penalty that was chosen, and of 500 steps of Adam.
+PROBES = ("tuned", "coded")
+#: Attentions: kind of results (:func:`of`) and beginning of their groups' names.
+ATTENTIONS = {"softmax": ("unseen", "blocks"), "linear": ("linear", "linear")}
 NAMES = {1: "1 block", 2: "2 blocks", 3: "3 blocks"}
 #: Dashes of training classes.
 DASHED = (0, (3, 2))
@@ -38,26 +37,31 @@ def of(results: Mapping[str, Any], kind: str) -> list[Any]:
     return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
+def by_network(results: list[Results], what: str) -> np.ndarray:
+    """``blocks2/hits``, ``probe/tuned_nll`` ...: mean over runs, ``(networks, E)``; episode e is the same everywhere."""
+    return np.stack([np.atleast_2d(r[what].astype(float)).mean(0) for r in results])
+
+
 def per_episode(results: list[Results], what: str) -> np.ndarray:
-    """``blocks2/hits``, ``probe/tuned_nll`` ...: mean over networks and runs, ``(E,)``; episode e is the same everywhere."""
-    return np.mean([np.atleast_2d(r[what].astype(float)).mean(0) for r in results], axis=0)
+    """:func:`by_network`, mean over networks ``(E,)``."""
+    return by_network(results, what).mean(0)
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
     """Figure 5, right: the scores of every model and both probes, what each number of blocks gains on the probes, the accuracy of three blocks with random
     parameters, and what one linear block gains in the authors' picture."""
     names = {(probe, ""): ("unseen", f"probe/{probe}_") for probe in PROBES}
-    for attention, (kind, group, *_) in ATTENTIONS.items():
+    for attention, (kind, group) in ATTENTIONS.items():
         names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
     hits, nll = (
-        {at: per_episode(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
+        {at: by_network(of(results, kind), f"{name}{what}") for at, (kind, name) in names.items()}
         for what in ("hits", "nll")
     )
     found: dict = {}
     for name, k in names:
         found[f"images/{name}/accuracy{k}"] = float(hits[name, k].mean())
         found[f"images/{name}/nll{k}"] = float(nll[name, k].mean())
-    found["images/softmax/accuracy3"] = Estimate.mean(hits["softmax", 3])
+    found["images/softmax/accuracy3"] = difference(hits["softmax", 3])
     untrained = [r["blocks3/accuracy_test"][0].astype(float).mean() for r in of(results, "unseen")]
     found["images/softmax/untrained3"] = float(np.mean(untrained))
     says = printed("wang2025")
@@ -67,10 +71,12 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     for probe, attention in itertools.product(PROBES, ATTENTIONS):
         key = f"images/{attention}/{probe}"
         for k in BLOCKS:
-            found[f"{key}/accuracy{k}"] = Estimate.mean(hits[attention, k] - hits[probe, ""])
+            found[f"{key}/accuracy{k}"] = difference(hits[attention, k], hits[probe, ""])
             if k > 1:
-                found[f"{key}/nll{k}_ratio"] = Estimate.ratio(nll[attention, k], nll[probe, ""])
-        found[f"{key}/nll1"] = Estimate.mean(nll[attention, 1] - nll[probe, ""])
+                above, below = nll[attention, k], nll[probe, ""]
+                errors = run_error(above.mean(1) / below.mean(1)), ratio_error(above.mean(0), below.mean(0))
+                found[f"{key}/nll{k}_ratio"] = Estimate(float(above.mean() / below.mean()), float(np.hypot(*errors)))
+        found[f"{key}/nll1"] = difference(nll[attention, 1], nll[probe, ""])
     return found
 
 
@@ -99,7 +105,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     )
     return {
         "images/setting": bool(as_stated),
-        "images/shuffled": Estimate.mean(per_episode(on, "blocks3/shuffled")),
+        "images/shuffled": difference(by_network(on, "blocks3/shuffled")),
         "images/episodes": len(on[0]["probe/tuned_hits"]),
         "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],
@@ -138,82 +144,35 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
 
 
 def plot_episode(results: Results, run: int = 0) -> Figure:
-    """Figure 6, for the stored test episode on which one block is least sure: its context sorted by label, how strongly the first block attends to each
-    image, the query, and ``p(label)``."""
+    """Figure 6, for the stored test episode on which one block is least sure: the query over its context, a row for each label, and ``p(label)`` after one, two
+    and three blocks; how much of the first block's attention each label has, as words."""
     number = int(results["blocks1/shown"][run].max(-1).argmin())
     images, labels = results["shown/images"][number], results["shown/labels"][number]
     weights, answer = results["shown/weights"][number], int(results["shown/labels"][number][-1])
-    ways, shots = int(labels[:-1].max()) + 1, int((labels[:-1] == 0).sum())
-    fig = style.plt.figure(figsize=(style.WIDTH, 3.4), layout="constrained")
-    left, right = fig.subfigures(1, 2, width_ratios=[2.1, 1])
-    grid = left.subplots(ways, shots, squeeze=False, gridspec_kw={"wspace": 0.03, "hspace": 0.03})
-    for way in range(ways):
-        members = np.flatnonzero(labels[:-1] == way)
-        for ax, i in zip(grid[way], members[np.argsort(-weights[members])], strict=True):
-            _picture(ax, images[i], style.PALETTE[way], 3.2 * weights[i] / weights.max())
-        grid[way, 0].set_ylabel(f"{way + 1}", rotation=0, ha="right", va="center", fontsize=9)
-        share = {"xy": (1.12, 0.5), "xycoords": "axes fraction", "va": "center", "fontsize": 8}
-        grid[way, -1].annotate(f"{weights[members].sum():.0%}", **share)
-    left.suptitle("context, by label; frames and shares: attention of the first block", fontsize=9)
-    top, bottom = right.subplots(2, 1, height_ratios=[1, 1.7])
-    _picture(top, images[-1], style.PALETTE[answer], 3.2)
-    top.set_title(f"query, of label {answer + 1}", fontsize=9)
-    for j, (k, colour) in enumerate(zip(BLOCKS, ("#C4C4C0", "#8A8A86", "#3C3C3A"), strict=True)):
+    ways, (high, wide) = int(labels[:-1].max()) + 1, images.shape[-2:]
+    rows = [images[:-1][labels[:-1] == way] for way in range(ways)]
+    sheet = np.full(((ways + 1) * high + high // 4, len(rows[0]) * wide), np.nan)
+    sheet[:high, :wide] = images[-1]
+    for way, row in enumerate(rows):
+        sheet[(way - ways) * high :][:high] = np.hstack(list(row))
+    fig, (left, right) = style.figure(2, height=3.4, width_ratios=[1.35, 1])
+    left.imshow(sheet, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
+    left.axhline(high * 1.12, color=style.INK, lw=0.8)
+    places = [high / 2, *(high * (way + 1.75) for way in range(ways))]
+    names = ["query", *(f"{way + 1}, the query's" if way == answer else f"{way + 1}" for way in range(ways))]
+    left.set_yticks(places, names)
+    left.tick_params(length=0)
+    left.set_xticks([])
+    left.grid(False)
+    left.spines[:].set_visible(False)
+    shares = [weights[labels[:-1] == way].sum() for way in range(ways)]
+    left.set_title(f"one block's attention, a label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
+    for j, k in enumerate(BLOCKS):
         p = results[f"blocks{k}/shown"][run, number]
-        bottom.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=colour, label=NAMES[k])
-    bottom.set(xlabel="label", ylabel="probability", ylim=(0, 1.3), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
-    bottom.grid(axis="x", visible=False)
-    bottom.legend(
-        fontsize=6.5, ncols=len(BLOCKS), loc="upper center", handlelength=0.8, handletextpad=0.3, columnspacing=0.6
-    )
-    return fig
-
-
-def _picture(ax: Axes, image: np.ndarray, colour: str, frame: float) -> None:
-    ax.imshow(image, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
-    ax.set(xticks=[], yticks=[])
-    ax.grid(False)
-    ax.spines[:].set(visible=True, color=colour, linewidth=max(frame, 0.3))
-
-
-def plot_comparison(results: Mapping[str, Results]) -> Figure:
-    """Episodes of unseen classes: accuracy, NLL, and the paired difference in accuracy to the probe, against the number of blocks. Filled: softmax attention;
-    open: linear. Error bars and bands: 95% intervals over episodes. Small markers: single runs. Grey on the right: within one point."""
-    fig, axes = style.figure(3, height=3.3, width_ratios=[1, 1, 1.1])
-    unseen = of(results, "unseen")
-    scored = ((axes[0], "hits", "accuracy"), (axes[1], "nll", "negative log-likelihood"))
-    for ax, what, label in scored:
-        for probe, (name, colour, dashes) in PROBES.items():
-            mean, low, high = interval(per_episode(unseen, f"probe/{probe}_{what}"))
-            ax.axhspan(low, high, color=colour, alpha=0.1, lw=0)
-            ax.axhline(mean, color=colour, lw=1.3, ls=dashes, label=name)
-        ax.set_title(label, fontsize=9.5)
-    axes[2].axhspan(-0.01, 0.01, color=style.GRID, alpha=0.8, lw=0)
-    axes[2].axhline(0, color=style.INK, lw=0.9)
-    axes[2].annotate("within one point", (0.55, 0.002), fontsize=8)
-    axes[2].set_title("accuracy less linear probing", fontsize=9.5)
-    for attention, (kind, group, shift, fill) in ATTENTIONS.items():
-        found = of(results, kind)
-        for k in BLOCKS:
-            colour, marker = style.COLOURS[k], style.MARKERS[k]
-            look = {"color": colour, "mfc": fill or colour}
-            how = look | {"fmt": marker, "ms": 6, "capsize": 3, "zorder": 4}
-            for ax, what, _ in scored:
-                each = np.concatenate([r[f"{group}{k}/{what}"].astype(float).mean(1) for r in found])
-                ax.plot(np.full(len(each), k + shift * 2), each, marker, ms=3, mew=0.5, alpha=0.6, **look)
-                _bar(ax, k + shift, per_episode(found, f"{group}{k}/{what}"), **how)
-            _bar(
-                axes[2],
-                k + shift,
-                per_episode(found, f"{group}{k}/hits") - per_episode(unseen, "probe/tuned_hits"),
-                **how,
-            )
-        axes[2].plot([], [], "o", color=style.PALETTE[6], mfc=fill or style.PALETTE[6], label=f"{attention} attention")
-    for ax in axes:
-        ax.set(xlabel="blocks", xticks=BLOCKS, xlim=(0.5, len(BLOCKS) + 0.5))
-        ax.grid(axis="x", visible=False)
-    handles, labels = (p + a for p, a in zip(*(axes[i].get_legend_handles_labels() for i in (0, 2)), strict=True))
-    fig.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8)
+        right.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
+    right.set(xlabel="label", ylabel="probability", ylim=(0, 1.38), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
+    right.grid(axis="x", visible=False)
+    right.legend(loc="upper left", fontsize=8)
     return fig
 
 
@@ -224,7 +183,8 @@ def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
 
 
 def plot_training(results: Mapping[str, Results]) -> Figure:
-    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs."""
+    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs; and those of linear probing
+    on the unseen classes."""
     fig, axes = style.figure(2, height=3.1)
     on = of(results, "unseen")
     for ax, what, label in ((axes[0], "accuracy", "accuracy"), (axes[1], "nll", "negative log-likelihood")):
@@ -237,14 +197,16 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
             ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
+        probe = per_episode(on, f"probe/tuned_{'nll' if what == 'nll' else 'hits'}").mean()
+        ax.axhline(probe, color=style.INK, lw=1.3, label="linear probing")
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
+        ax.set_xlim(-2, steps[-1] * 1.3)
         ticks = [0, *(s for s in (24, 100, 300, 1000, 8000) if s <= steps[-1])]
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
-    style.log_ticks(axes[1], "y", (0.1, 0.2, 0.3, 0.5, 1, 2))
-    axes[0].plot([], [], color=style.INK, label="unseen classes")
-    axes[0].plot([], [], color=style.INK, ls=DASHED, label="training classes")
+    style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
+    axes[0].plot([], [], color=style.COLOURS[3], ls=DASHED, label="the same, training classes")
     axes[0].legend(fontsize=7.5)
     return fig
 
@@ -255,8 +217,8 @@ def plot_seen(results: Mapping[str, Results]) -> Figure:
     names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
     for i, what in enumerate(names):
         for j, pair in enumerate(pairs(results, what)):
-            x = (i - 0.18 + 0.05 * j, i + 0.13 + 0.05 * j)
-            ax.plot(x, [hits.mean() for hits in pair], color=style.COLOURS["dummy"], lw=1.5, zorder=1)
+            x = (i - 0.25 + 0.1 * j, i + 0.15 + 0.1 * j)
+            ax.plot(x, [hits.mean() for hits in pair], color=style.INK, lw=1.5, zorder=5)
             for end, label in enumerate(("trained on 900 classes", "trained on all 1,000")):
                 look = {"fmt": "os"[end], "ms": 5, "color": style.PALETTE[2 * end], "capsize": 2}
                 _bar(ax, x[end], pair[end], label=None if i or j else label, **look)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -83,20 +84,41 @@ def printed_scores() -> dict[str, Any]:
 
 
 def plot_tensors() -> Figure:
-    """Figure 7: the weight of each position under the query, for each head, whatever the story; and f for two stories."""
+    """Figure 7: which parts of the input go where; the weight of each position under the query, for each head and each of two stories; and f for both."""
     model = one_block("softmax")
-    fig, (weights, functions) = style.figure(2, height=2.7, width_ratios=(1.6, 1))
-    for m, row in enumerate(model.attention()[:, S - 1] * S):
-        weights.plot(range(1, S + 1), row, marker="osD^"[m], ms=4, color=style.PALETTE[m], label=f"head {m + 1}")
-    weights.set(xlabel="position", ylabel="weight", title="attention: the same for both stories")
-    weights.legend(fontsize=8, loc="upper center")
+    fig, (scheme, weights, functions) = style.figure(3, height=3.0, width_ratios=(1.25, 1.25, 1))
+    _scheme(scheme)
     for number, marker in ((1, "o"), (2, "x")):
+        for m, row in enumerate(model.attention()[:, S - 1] * S):  # which takes no story
+            look = {"ls": "-" if number == 1 else "", "marker": marker, "mfc": "none", "color": style.PALETTE[m]}
+            weights.plot(range(1, S + 1), row, ms=6, lw=1, **look, label=f"head {m + 1}" if number == 1 else None)
         f = function(model, story(number))
         functions.plot(f, marker, ms=6, color=style.INK, mfc="none", label=f"story {number}")
+    weights.set(xlabel="position", ylabel="weight", title="the same weights")
+    weights.legend(fontsize=8, loc="upper center")
     functions.axhline(0, color=style.INK, lw=0.7)
-    functions.set(xlabel="coordinate", title="$f$: another for each")
+    functions.set(xlabel="coordinate of $f$", title="another $f$")
     functions.legend(fontsize=8)
     return fig
+
+
+def _scheme(ax: Axes) -> None:
+    """One block as boxes: positions make the weights, tokens make what is weighed."""
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.axis("off")
+    position, token, result = style.PALETTE[0], style.PALETTE[3], style.INK
+    boxes = (
+        (0.24, 0.9, "positions $p_i$", position),
+        (0.76, 0.9, "tokens $y_i$", token),
+        (0.24, 0.5, "scores\nfrom $p_i$, $p_j$", position),
+        (0.76, 0.5, "$w_{y_i} - E_i$", token),
+        (0.5, 0.1, "$f_j$: weighted sum", result),
+    )
+    for x, y, words, colour in boxes:
+        box = {"boxstyle": "round,pad=0.35", "fc": style.GROUND, "ec": colour, "lw": 1.4}
+        ax.text(x, y, words, ha="center", va="center", fontsize=9, bbox=box)
+    for x, y, to_x, to_y, colour in ((0.24, 0.8, 0.24, 0.64, position), (0.76, 0.8, 0.76, 0.6, token), (0.28, 0.36, 0.42, 0.2, position), (0.72, 0.4, 0.58, 0.2, token)):  # fmt: skip
+        ax.annotate("", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.6})
 
 
 # -- models of :mod:`.language`, in nats a token of held-out text --------------------------------------------------------

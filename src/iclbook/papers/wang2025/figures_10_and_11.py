@@ -230,21 +230,25 @@ def gauge(found: dict[str, Learned], task: Quadrants) -> dict[str, Any]:
 
 
 def plot_matrices(one: Learned) -> Figure:
-    """Figure 10: the four matrices of the first draw; hatched: entries that no gradient reaches."""
+    """Figure 10: the four matrices of the first draw; hatched: entries that no gradient reaches; framed: those that are zero in gradient descent."""
     w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
     size, beyond = d + 2 * w, (d + w - 0.5, w, d + 2 * w)
-    panels = {  # what a matrix does; where the entries that no gradient reaches begin, and their columns and rows
-        "W_Q": ("$B$ reads $x$", (d - 0.5, 2 * w, size)),
-        "W_K": ("$A$ reads $x$", beyond),
-        "W_V": ("$D$ reads $w$", beyond),
-        "P": ("$E$ writes $f$", (-0.5, size, d + w)),
+    panels = {  # what a matrix does; where the entries that no gradient reaches begin, their columns and rows; where those that should vanish do
+        "W_Q": ("$B$ reads $x$", (d - 0.5, 2 * w, size), None),
+        "W_K": ("$A$ reads $x$", beyond, (d - 0.4, w - 0.2)),
+        "W_V": ("$D$ reads $w$", beyond, (-0.4, d - 0.2)),
+        "P": ("$E$ writes $f$", (-0.5, size, d + w), None),
     }
     fig, axes = style.figure(len(panels), height=2.2)
-    for ax, (name, (does, (x, width, height))) in zip(axes, panels.items(), strict=True):
+    for ax, (name, (does, (x, width, height), zero)) in zip(axes, panels.items(), strict=True):
         style.heatmap(ax, one.matrices[name][0], title=f"${name}$: {does}")
         for edge in (d - 0.5, d + w - 0.5):
             ax.axvline(edge, color=style.INK, lw=0.8)
         ax.add_patch(Rectangle((x, -0.5), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
+        if zero:
+            ax.add_patch(
+                Rectangle((zero[0], -0.4), zero[1], size - 0.2, fill=False, ec=style.COLOURS["theory"], ls=":", lw=2)
+            )
         ax.set_xticks([(d - 1) / 2, d + (w - 1) / 2, d + w + (w - 1) / 2], ["x", "w", "f"])
         ax.tick_params(length=0)
     return fig
@@ -252,7 +256,7 @@ def plot_matrices(one: Learned) -> Figure:
 
 def plot_products(one: Learned) -> Figure:
     """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that fit the true embeddings, each divided by its largest entry; and the antisymmetric
-    part of E D in coordinates that make its symmetric part I."""
+    part of E D in coordinates that make its symmetric part I. Framed: the diagonal, which alone gradient descent has."""
     gauge, _ = good_gauge(one)
     fitted, _ = fitted_gauge(one, true_embeddings(len(one.Q)))
     scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
@@ -262,6 +266,8 @@ def plot_products(one: Learned) -> Figure:
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for number, (ax, matrix) in enumerate(zip(row, matrices, strict=True), 1):
             style.heatmap(ax, matrix, 1.0, annotate=".1f")
+            for i in range(len(matrix) if name in scaled else 0):
+                ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, ec=style.INK, lw=1))
             axes[0, number - 1].set_title(f"draw {number}", fontsize=9)
         row[0].set_ylabel(name)
     return fig

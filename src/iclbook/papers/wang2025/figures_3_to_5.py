@@ -17,7 +17,7 @@ from .studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
-#: Arrays of figure 4: data (``narrow``, ``others``, ``wide``) -> number of blocks -> name.
+#: Arrays of figure 4: data (``narrow``, ``others``, ``authors``) -> number of blocks -> name.
 ByDepth = Mapping[str, Mapping[int, Mapping[str, np.ndarray]]]
 #: What is scored (``accuracy``, ``nll``, ``train``) and model -> scores against the number of contexts, ``(len(L), R)``.
 Sweep = Mapping[tuple[str, str], np.ndarray]
@@ -42,7 +42,7 @@ def estimate(differences: np.ndarray) -> Estimate:
     return Estimate(float(np.mean(differences)), run_error(differences))
 
 
-def difference(first: np.ndarray, second: np.ndarray) -> Estimate:
+def difference(first: np.ndarray, second: np.ndarray | float = 0.0) -> Estimate:
     """Mean of ``first - second``, ``(R, n)`` each, paired by run and by what both are tested on (contexts, text): the errors of both, added in squares."""
     apart = first - second
     return Estimate(float(apart.mean()), float(np.hypot(run_error(apart.mean(1)), standard_error(apart.mean(0)))))
@@ -61,7 +61,7 @@ ONE_BLOCK = {
     "TF RBF": ("published_tf_rbf", "rbf"),
 }
 #: Those of figure 5, left.
-TWO_BLOCKS = {"GD": ("published_two_gd", "gd"), "TF": ("published_two_tf", "tf")}
+TWO_BLOCKS = {"GD": ("published_blocks", "softmax-2"), "TF": ("published_two_tf", "tf")}
 
 
 def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> Sweep:
@@ -125,9 +125,9 @@ def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
         "fig5/seeds": [gd.shape[1], tf.shape[1]],
         "fig5/gd_nll": gd.mean(1).tolist(),
         "fig5/tf_nll": tf.mean(1).tolist(),
-        "fig5/first_gap": estimate(between[0]),
-        "fig5/last_gap": estimate(between[-1]),
-        "fig5/gd_cost": estimate(gd[0] - gd[-1]),
+        "fig5/authors_first_gap": estimate(between[0]),
+        "fig5/authors_last_gap": estimate(between[-1]),
+        "fig5/authors_gd_cost": estimate(gd[0] - gd[-1]),
     }
     for name, s, model, free in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
         overfit, behind = s["nll", free] - s["train", free], (s["nll", free] - s["nll", model])[-1]
@@ -160,13 +160,11 @@ def of_printed_values() -> dict[str, Any]:
 # -- against the number of blocks -------------------------------------------------------------------------------------
 
 
-#: Figure 4's studies: N = 10; N = 125 on the authors' W_e, tested on 1,024 other contexts; the same, tested on the authors' 2,048.
-BY_DEPTH = {"narrow": "deep_gd", "others": "published_depths", "authors": "published_blocks"}
-
-
-def by_depth(get: Get) -> ByDepth:
-    """Figure 4: arrays of the group of each number of blocks."""
-    every = {name: get(study) for name, study in BY_DEPTH.items()}
+def by_depth(get: Get, L: Sequence[int]) -> ByDepth:
+    """Figure 4: arrays of the group of each number of blocks, with N = 10 and, at the smallest L, with N = 125 on the authors' data, tested on 1,024 other
+    contexts or on their 2,048."""
+    studies = {"narrow": "deep_gd", "others": "published_depths", "authors": f"published_blocks_L{L[0]}"}
+    every = {name: get(study) for name, study in studies.items()}
     blocks = {
         name: sorted({int(key.split("/")[0].removeprefix("softmax-")) for key in one.arrays})
         for name, one in every.items()
@@ -188,12 +186,14 @@ def figure_4(found: ByDepth) -> dict[str, Any]:
             f"fig4/{name}_gain": estimate(accuracy[2] - accuracy[1]),
             f"fig4/{name}_steps": Estimate([gain.value for gain in gains], [gain.error for gain in gains]),
         }
-    others = found["others"]
+    others, first = found["others"], values["fig4/authors_steps"]
     last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in others.values()]
-    late = estimate(stopped(others[3], "nll_test") - stopped(others[max(others)], "nll_test"))
-    first = values["fig4/authors_steps"]
-    values["fig4/authors_first_steps"] = Estimate(first.value[:2], first.error[:2])
-    return values | {"fig4/late_gain": late, "fig4/at_end": int(np.sum(last)), "fig4/runs": int(np.size(last))}
+    return values | {
+        "fig4/authors_first_steps": Estimate(first.value[:2], first.error[:2]),
+        "fig4/late_gain": estimate(stopped(others[3], "nll_test") - stopped(others[max(others)], "nll_test")),
+        "fig4/at_end": int(np.sum(last)),
+        "fig4/runs": int(np.size(last)),
+    }
 
 
 # -- over draws of W_e, contexts and initialisation -------------------------------------------------------------------
@@ -310,12 +310,12 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
     """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
     fig, axes = style.figure(len(contexts), height=2.8, sharey=True)
     for ax, L in zip(axes, contexts, strict=True):
-        for model, colour, name in (("gd", style.PALETTE[0], "GD"), ("tf", style.PALETTE[1], "Trained TF")):
-            g = get(f"published_two_{model}_L{L}").group(model)
+        for (study, group), colour, name in zip(TWO_BLOCKS.values(), style.PALETTE, ("GD", "Trained TF"), strict=False):
+            g = get(f"{study}_L{L}").group(group)
             for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):
                 means = g[what][1:].mean(1)
                 ax.plot(g["steps"][1:], means, color=colour, ls=dashes, label=f"{name}, {on} contexts")
-        ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 4))
+        ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 3))
     axes[0].set_ylabel("NLL (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
     return fig
@@ -337,7 +337,7 @@ def plot_depths(found: ByDepth) -> Figure:
             end = (arrays["steps"][-1] * 1.12, says[f"authors/{what}"][k - 1])
             along.plot(*end, "_", ms=9, mew=2, color=colour, clip_on=False)
         style.log_ticks(along, "x", (30, 300, 3000))
-        along.set(xlabel="minibatches", ylabel=label, title="authors' test contexts")
+        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)

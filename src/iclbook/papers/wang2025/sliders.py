@@ -1,11 +1,12 @@
 """Parts of the page that move: sliders over functional gradient descent on one context of the quadrants (no training), and the square of labels that a trained
 block of functional gradient descent with softmax attention answers."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 import torch
-from matplotlib.colors import to_rgb
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from ...store import Results
 from ...tasks.categorical import Quadrants
 from .contexts import sample_contexts, stopped_parameters
 from .descent import functional_descent
-from .figures_8_and_9 import GRID, grid, model_of_run, over_points, over_square
+from .figures_8_and_9 import GRID, grid, model_of_run, over_points
 
 #: Step of the descent for each kernel, in units that move f by about 1 a step.
 RATES = {"linear": 3.0, "rbf": 12.0, "laplacian": 15.0, "exponential": 1.0, "softmax": 2.0}
@@ -26,8 +27,10 @@ RATES = {"linear": 3.0, "rbf": 12.0, "laplacian": 15.0, "exponential": 1.0, "sof
 ALT = "Maps of the predicted probabilities over the square"
 #: Labels of the first picture for each of four categories, and the seed of their places.
 EACH, SEED = 6, 3
-#: Colours of the four categories, as in the page.
+#: Colours of the four categories, as in the page, and of all others.
 COLOURS = (style.PALETTE[0], style.PALETTE[3], style.PALETTE[2], style.PALETTE[5])
+OTHER = "#777777"
+SQUARE = {"origin": "lower", "extent": (-1, 1, -1, 1), "interpolation": "nearest"}
 
 
 @lru_cache(maxsize=16)
@@ -49,18 +52,33 @@ def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float, heads:
 
 
 def _maps(p: np.ndarray, tokens: Tensor, title: str) -> Figure:
-    """Left: the most probable category and how probable it is; right: the probability of the category seen most often."""
+    """Left: the likeliest category of each place; right: the probability of the category seen most often. The four categories most often seen have a colour each."""
     labels, points = tokens[:, 2].long().numpy(), tokens[:, :2].numpy()
-    often = int(np.bincount(labels).argmax())
-    fig, axes = style.figure(2, width=6.4, height=3.1)
-    for ax, image, name in ((axes[0], p.max(0), "likeliest category"), (axes[1], p[often], f"category {often}")):
-        ax.plot(*points[labels != often].T, "o", ms=2.4, mfc="white", mec=style.INK, mew=0.5)
-        ax.plot(*points[labels == often].T, "o", ms=4.4, mfc="white", mec=style.INK, mew=0.8)
-        shown = over_square(ax, image, ticks=(-1, 0, 1))
-        ax.set_title(name, fontsize=9)
-    fig.colorbar(shown, ax=axes, shrink=0.85, label="probability")
-    fig.suptitle(f"{title}; large dots: examples of category {often}", fontsize=9)
+    shown = np.bincount(labels, minlength=len(p)).argsort(kind="stable")[::-1][:4].tolist()
+    fig, axes = style.figure(2, width=6.4, height=3.2)
+    colour_regions(axes[0], p, shown)
+    axes[1].imshow(p[shown[0]], cmap=style.strength(COLOURS[0]), vmin=0, vmax=1, **SQUARE, label=f"category {shown[0]}")
+    for ax, name in zip(axes, ("likeliest category", f"probability of category {shown[0]}"), strict=True):
+        for category, colour in zip((*shown, None), (*COLOURS, OTHER), strict=True):
+            own = ~np.isin(labels, shown) if category is None else labels == category
+            ax.plot(*points[own].T, "o", ms=4, color=colour, mec="white", mew=0.6)
+        ax.set(title=name, xticks=(-1, 0, 1), yticks=(-1, 0, 1))
+        ax.grid(False)
+        ax.axhline(0, color=style.INK, lw=0.6)
+        ax.axvline(0, color=style.INK, lw=0.6)
+    fig.suptitle(f"{title}; dots: the examples", fontsize=9.5)
     return fig
+
+
+def colour_regions(ax: Axes, p: np.ndarray, categories: Sequence[int]) -> None:
+    """Likeliest category of each place of the square by ``p (C, GRID, GRID)``: its hue says which (grey: none of these), its strength how probable."""
+    likeliest = p.argmax(0)
+    for category, colour in zip((*categories, None), (*COLOURS, OTHER), strict=True):
+        outside = np.isin(likeliest, categories) if category is None else likeliest != category
+        label = "another category" if category is None else f"category {category}"
+        ax.imshow(
+            np.ma.masked_where(outside, p.max(0)), cmap=style.strength(colour), vmin=0, vmax=1, **SQUARE, label=label
+        )
 
 
 def show_blocks(few: bool) -> None:
@@ -76,9 +94,10 @@ def show_blocks(few: bool) -> None:
             Slider("blocks", "blocks K", [1, 2] if few else [1, 2, 4, 8], live=(1, 12, 1)),
             Slider("n", "examples N", [10, 100] if few else [10, 30, 100, 300], live=(5, 400, 5)),
         ],
-        start={"blocks": 2, "n": 10},
+        start={"blocks": 2, "n": 10 if few else 300},
         title="Gradient steps and context size",
-        description="Try: N = 300: the quadrants appear. Then K = 8: single labels leave their marks.",
+        description="A model that takes gradient steps learns the four regions from the labels alone. The hue is the likeliest category, its strength the probability. Try: N = 10: "
+        "too few labels; then N = 300 and K = 8: single labels leave their marks.",
         alt=lambda blocks, n: f"{ALT} after {blocks} blocks with {n} examples.",
     )
 
@@ -89,7 +108,8 @@ def show_kernels(few: bool) -> None:
 
     def frame(kernel: str, gamma: float) -> Figure:
         rate = RATES[kernel] / (np.exp(gamma) if kernel == "exponential" else 1)
-        return _maps(*free_map(kernel, gamma, 100, 2, rate), f"{kernel}, γ = {gamma:g}, 2 blocks, N = 100")
+        name = "RBF" if kernel == "rbf" else kernel
+        return _maps(*free_map(kernel, gamma, 100, 2, rate), f"{name}, γ = {gamma:g}, 2 blocks, N = 100")
 
     show(
         frame,
@@ -97,9 +117,9 @@ def show_kernels(few: bool) -> None:
             Slider("kernel", "kernel", kernels),
             Slider("gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)),
         ],
-        start={"kernel": "rbf", "gamma": 1.0},
+        start={"kernel": "rbf", "gamma": 8.0},
         title="Kernel and bandwidth",
-        description="Try: γ = 30: an example colours its own surroundings only. At γ = 1 the borders are smooth and misplaced.",
+        description="At γ = 8 two steps find the four regions. Try: γ = 30: an example colours its own surroundings only; γ = 1: the borders are smooth and misplaced.",
         alt=lambda kernel, gamma: f"{ALT}, kernel {kernel}, gamma {gamma:g}.",
     )
 
@@ -115,9 +135,9 @@ def show_heads(few: bool) -> None:
     show(
         frame,
         [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
-        start={"heads": 1},
+        start={"heads": 2 if few else 4},
         title="Several kernels at once",
-        description="Try: M = 4: each head is narrower than the one before, and the borders move towards the quadrants.",
+        description="With four heads, each narrower than the one before, the borders lie near the quadrants'. Try: M = 1: one broad kernel misplaces them.",
         alt=lambda heads: f"{ALT} with {heads} heads of increasing precision.",
     )
 
@@ -143,11 +163,8 @@ def repeated(parameters: dict[str, np.ndarray], blocks: int, factor: float = 1.0
 
 def _square(p: Tensor, points: Tensor, classes: list[int]) -> Figure:
     """The square with its labelled points ``(N, 3)``, each place in the colour of its most probable category, by probabilities ``p (C, places)``."""
-    colours = [to_rgb(COLOURS[classes.index(c)] if c in classes else "#777777") for c in p.argmax(0).tolist()]
-    shade = p.amax(0)[:, None].numpy()
-    image = (shade * np.array(colours) + (1 - shade) * np.array(to_rgb(style.GROUND))).reshape(GRID, GRID, 3)
     fig, ax = style.figure(width=3.6, height=3.6)
-    ax.imshow(image, origin="lower", extent=(-1, 1, -1, 1))
+    colour_regions(ax, p.numpy().reshape(-1, GRID, GRID), classes)
     for x, y, c in points.tolist():
         which = classes.index(int(c))
         ax.plot(x, y, "o", ms=11, color=COLOURS[which], mec="white")

@@ -47,6 +47,8 @@ LONG_RATE = 0.003
 MAP_RATE = 0.003
 #: Blocks of figure 4 that are trained on new draws.
 DEPTHS = (1, 2, 3)
+#: What Trained TF learns with several blocks.
+BLOCKS_PARAMETERS = ("W_Q", "W_K", "W_V", "P", "cross_Q", "cross_K", "cross_V", "cross_P", "embed")
 #: Groups of figures 10 and 11: the name, the initialisation, whether the true W_e is held.
 STARTS = (("code", "code", False), ("glorot", "glorot", False), ("true", "code", True), ("true-glorot", "glorot", True))
 
@@ -65,7 +67,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "tf_deep": (2000, 6),  # of two-block TF
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
-    "long": (10_000, 6),  # of two-block TF in figure 5
+    "long": ((1000, 4000), (6, 6)),  # of two-block TF at figure 5's two L: with few contexts its NLL soon rises
     "map": (3000, 6),  # of figure 9 on the authors' W_e
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
@@ -164,28 +166,28 @@ def published_block(s: Sizes) -> Study:
 
 def figure_4(s: Sizes) -> list[Study]:
     """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and training
-    contexts with N = 125, which drew it. ``published_blocks`` is scored on the authors' 2,048 test contexts, ``published_depths``, with more numbers of
-    blocks, on 1,024 others from the same law."""
+    contexts with N = 125, scored on 1,024 test contexts from their law that are not theirs."""
     narrow = OnHeldOut(Contexts(Anchors(), "inner", True), s.held_out)
-    seen = PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True)
-    authors, others = (OnHeldOut(seen, n) for n in (s.held_out, s.wide_held_out))
+    others = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.wide_held_out)
     many, few = (runs_of(range(n), GD_RATE, 0) for n in (s.seeds, s.few))
     return [
         study("deep_gd", s.one_L, by_depth(narrow, many, s.depths), s.deep, GD_BATCH),
         study("published_depths", s.one_L, by_depth(others, few, s.depths), s.wide, 64),
-        study("published_blocks", s.one_L, by_depth(authors, few, s.authors_depths, GD_PARAMETERS), s.wide, 64),
     ]
 
 
-def figure_5_left(L: int, s: Sizes) -> list[Study]:
-    """Figure 5, left, at one number of contexts on the authors' W_e and training contexts with N = 125, which drew it, scored on 1,024 test contexts from the
-    same law that are not theirs; GD as in figure 4."""
+def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
+    """Figures 4 and 5 (left) at one number of contexts on all of the authors' own data with N = 125, which drew them: GD with two blocks and, at the
+    smallest number, with 1 to 4, as in :func:`figure_4`; Trained TF with two at a rate that falls; its parameters are kept at the last five records."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
-    cached, tokens = (OnHeldOut(contexts, s.wide_held_out) for contexts in seen)
+    cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
     gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
-    gd = group("gd", FunctionalGD, cached, gd_runs, kernel="softmax", n_blocks=2)
-    tf = group("tf", TrainedBlocks, tokens, tf_runs, n_blocks=2)
-    return [study(f"published_two_{g.name}_L{L}", L, [g], steps, 64) for g, steps in ((gd, s.wide), (tf, s.long))]
+    depths, steps = s.authors_depths if s.L[0] == L else (2,), s.long[s.L[0] < L]
+    gd = by_depth(cached, gd_runs, depths, GD_PARAMETERS)
+    tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
+    free = study(f"published_two_tf_L{L}", L, [tf], steps, 64)
+    free = replace(free, groups=(replace(tf, schedule=Cosine(end=0.01), keep_at=free.record[-5:]),))
+    return [study(f"published_blocks_L{L}", L, gd, s.wide, 64), free]
 
 
 def square(s: Sizes) -> list[Study]:
@@ -264,7 +266,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         *(one for L in s.L for one in figure_3(L, s)),
         *figure_4(s),
         published_block(s),
-        *(one for L in s.L for one in figure_5_left(L, s)),
+        *(one for L in (s.L[0], s.L[-1]) for one in figures_4_and_5(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
         *published(s),
@@ -277,8 +279,8 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 #: Key of a figure's minutes -> beginnings of the names of its studies; every name begins with the empty one.
 MINUTES = {
     "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
-    "time/fig4": ("deep_gd", "published_depths", "published_blocks"),
-    "time/fig5-left": ("published_two_",),
+    "time/fig4": ("deep_gd", "published_depths", "published_blocks_L2048"),
+    "time/fig5-left": ("published_blocks", "published_two_"),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("square", "published_map"),
     "time/fig10-11": ("long",),

@@ -134,19 +134,26 @@ def without_a_stationary_point(n_prompts: int) -> dict[str, Any]:
 
 
 def least_curvature() -> dict[str, Any]:
-    """A law within the assumptions whose stationary scalars are no minimum in B, without sampling: covariates in the plane, uniform on the orbits of four
-    prompts under the symmetries of a triangle. The prompts and W_e are the counterexample itself and the same at every draw. Where L-BFGS ends: smallest
-    eigenvalue of the Hessian in both layers' B, largest derivative in the scalars."""
+    """A law within the assumptions whose stationary scalars are no minimum in B, and how many of nine laws of its kind have a curvature there below -0.001."""
+    every = [_curvature(5, 10_000), *(_curvature(seed, 10_000 + seed) for seed in range(6, 14))]
+    saddles = sum(least < -1e-3 for least, _ in every)
+    (least, slopes), laws = every[0], len(every)
+    return {"thm2/least_curvature": least, "thm2/slope_there": slopes, "thm2/saddles": saddles, "thm2/laws": laws}
+
+
+def _curvature(prompts: int, embeddings: int) -> tuple[float, float]:
+    """Where L-BFGS ends in the scalars: smallest eigenvalue of the Hessian in both layers' B, largest derivative in the scalars. Nothing is sampled: covariates in
+    the plane, uniform on the orbits of four prompts under the symmetries of a triangle. Prompts and W_e, by their seeds, are the same at every draw."""
     seeded = torch.Generator().manual_seed
-    x = torch.randn(4, 3, 2, generator=seeded(5), dtype=torch.float64)
-    w = torch.randn(WIDTH, CLASSES, generator=seeded(10_000)).double()
+    x = torch.randn(4, 3, 2, generator=seeded(prompts), dtype=torch.float64)
+    w = torch.randn(WIDTH, CLASSES, generator=seeded(embeddings)).double()
     group = torch.from_numpy(affine_group(2))
     x = torch.einsum("gij,pnj->gpni", group, x / x.norm(dim=-1, keepdim=True)).flatten(0, 1)
     mean = population.exact_loss(x, w, sharpness=3.0, gain=3.0)
     (b, t), slopes, _ = descend_scalars(lambda b, t: mean(scaled(b, 2), scaled(t, WIDTH)), 300)
     held = scaled(t, WIDTH)
     hessian = torch.func.hessian(lambda at: mean(at, held))(scaled(b, 2)).reshape(8, 8)
-    return {"thm2/least_curvature": float(torch.linalg.eigvalsh(hessian)[0]), "thm2/slope_there": slopes}
+    return float(torch.linalg.eigvalsh(hessian)[0]), slopes
 
 
 def stationary(n_prompts: int) -> tuple[dict[str, Any], dict[str, Gradient]]:
