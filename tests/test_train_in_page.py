@@ -380,7 +380,7 @@ def test_a_picture_is_little_work(opened):
     until(opened, "m.run.heads.length")
     opened.browser._run("document.querySelector('figure[data-model=train]').scrollIntoView()")
     opened.js("m.state.heads = 8")
-    buttons(opened)["Start again"].click()
+    buttons(opened)["Back to the start"].click()
     until(opened, "m.run.heads.length === 8")
     opened.js("m.play(true)")
     until(opened, "m.run.done > 300")

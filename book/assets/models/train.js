@@ -186,7 +186,9 @@
           const points = heads[h] ? drawnAnswer([heads[h]], now) : [];
           set(path, { class: `line own ${heads[h] && adds(heads[h]) ? "positive" : "negative"} of${h + 1}`, d: area.trace(points) });
         });
-        sum(drawnAnswer(heads, now));
+        const line = drawnAnswer(heads, now);
+        sum(line);
+        return line;
       };
     };
     const prompt = plot({ x: [-4, 4], y: [-4, 4], xlabel: "x", ylabel: "y", title: "the answer", label: "A prompt of pairs and the answers of the heads" });
@@ -208,9 +210,10 @@
       fixed: "y",
       changed: () => later(),
     });
+    let drawnLine = [];
     const drawPrompt = () => {
       const now = tokens();
-      drawAnswers(run.heads, now);
+      drawnLine = drawAnswers(run.heads, now);
       const at = prompt.toX.to(state.query);
       set(mark, { x1: at, x2: at });
       const weight = now.map(() => 0);
@@ -235,7 +238,9 @@
       strip.forEach(({ area, dots, at, words, draw, element }, i) => {
         const moment = run.moments[i];
         element.hidden = !moment;
-        if (!moment) return;
+        const key = moment && JSON.stringify([moment.step, asked, state.activation, pairs]);
+        if (!moment || key === element.dataset.drawn) return;
+        element.dataset.drawn = key;
         draw(moment.heads, now);
         dots.forEach((dot, k) => set(dot, { cx: area.toX.to(pairs[k].x).toFixed(2), cy: area.toY.to(pairs[k].y).toFixed(2) }));
         at.textContent = `step ${number(moment.step, 0)}`;
@@ -351,7 +356,7 @@
     };
     const counts = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"];
     const low = (n) => counts[n].toLowerCase();
-    /** How many heads add, subtract, and do next to nothing: less than a tenth of the largest. */
+    /** How many heads add, subtract, and do next to nothing. */
     const who = (heads) => {
       const most = Math.max(...heads.map(({ mu }) => Math.abs(mu)));
       const busyHeads = heads.filter(({ mu }) => Math.abs(mu) >= 0.1 * most);
@@ -378,7 +383,7 @@
     };
     let [told, when, waiting] = ["", -1e9, 0];
     const tell = () => {
-      const line = run.heads.length ? drawnAnswer(run.heads, tokens()) : [];
+      const line = drawnLine;
       const { bend, slope } = shape(line);
       figures.step.textContent = number(run.done, 0);
       figures.loss.textContent = Number.isFinite(run.loss) ? number(run.loss, 3) : "–";

@@ -2,6 +2,7 @@
 
 import html
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -18,11 +19,11 @@ def chapter_entry(title: str, name: str, root: Path) -> str:
         return ""
     about = yaml.safe_load(path.read_text(encoding="utf-8"))
     people = " and ".join(_person(each) for each in about["authors"])
-    fields = {"author": people, "title": f"{title}. In: {about['title']}", "note": f"Version {about['version']}"}
-    if "date-released" in about:
-        fields["year"] = str(about["date-released"])[:4]
-    if "repository-code" in about:
-        fields["url"] = about["repository-code"]
+    version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    fields = {"author": people, "title": f"{title}. In: {about['title']}", "note": f"Version {version}"}
+    fields["year"] = str(about.get("date-released", ""))[:4]
+    settings = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    fields["url"] = about.get("repository-code") or settings.get("repository", {}).get("url", "")
     return _bibtex("misc", f"iclbook-{name}", fields)
 
 

@@ -174,7 +174,7 @@ def closing_html(rows: Sequence[Row], shown: Container[str]) -> str:
     """The end of a chapter: the counts, how much care the rules ask for, and the claims whose badge stands nowhere on the page (``shown`` are ids of the others); folded, a list of all with a link to each."""
     line = html(f"{counts_line(rows)}. {rules_line(rows)}")
     listed = "".join(
-        f'<li>{mark(verdict.word)} <a href="#{claim.anchor}">{html(claim.where)}</a>: {html(claim.says)}</li>'
+        f'<li>{mark(verdict.word)} <a href="#{claim.anchor}">{html(claim.where)}</a>: {html(claim.short)}</li>'
         for claim, verdict in rows
     )
     every = f'<details class="iclbook-every"><summary>List them</summary><ul>{listed}</ul></details>' if listed else ""
