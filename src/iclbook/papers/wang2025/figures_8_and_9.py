@@ -250,11 +250,10 @@ def plot_maps(m: Maps) -> Figure:
     for row, (name, p) in zip(axes, rows.items(), strict=True):
         for ax, category in zip(row, m.shown, strict=True):
             image = over_square(ax, p[category])
-            for x, y, label in m.tokens:
-                if label in m.shown:
-                    ax.text(x, y, f"{label:.0f}", color="white", fontsize=6.5, ha="center", va="center")
-                else:
-                    ax.plot(x, y, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
+            named = np.isin(m.tokens[:, 2], m.shown)
+            ax.plot(*m.tokens[~named, :2].T, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
+            for x, y, label in m.tokens[named]:
+                ax.text(x, y, f"{label:.0f}", color="white", fontsize=6.5, ha="center", va="center")
             axes[0, m.shown.index(category)].set_title(f"category {category}")
         row[0].set_ylabel(name)
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
