@@ -25,8 +25,8 @@ from .waits import FALLEN, leave
 # -- N prompts, drawn once ----------------------------------------------------------------------------------------------------
 
 #: Numbers of prompts at a profile, and sizes of the start.
-COUNTS = {"paper": (32, 128, 512, 2048), "smoke": (32, 128)}
-CHANCE_SIZES = 0.1 / 2.0 ** np.arange(7)
+COUNTS = {"paper": (32, 128, 512, 2048, 8192, 32768), "smoke": (32, 128)}
+CHANCE_SIZES = 0.05 / 2.0 ** np.arange(6)
 
 
 def rate_of_chance(count: float) -> float:
