@@ -109,9 +109,10 @@ def test_pages_that_no_source_makes_any_more_go(minibook_that_ran):
 
 
 def test_comments_and_strays_make_nothing_stale(root):
-    ledger, pins = root / "src/iclbook/papers/demo/claims.yaml", root / "requirements.txt"
+    ledger, pins = root / "src/iclbook/papers/demo/claims.yaml", root / "lock.txt"
     arrays, about = {"a/x": np.ones(2)}, store.provenance({}, {}, 1.0, "cpu")
     study = store.save("demo", "paper", "tiny", arrays, about, root)
+    pins.write_text("")
     before = inputs.input_digests("demo", "paper", root)
     ledger.write_text(f"# ours\n{LEDGER}\n# the end\n")
     pins.write_text("# ours\n\n")
