@@ -131,6 +131,7 @@ def stored(name: str) -> store.Results:
 
 def test_a_figure_names_the_results_that_its_show_names(monkeypatch):
     shown_now = []
+    monkeypatch.setattr(plt, "get_backend", lambda: "inline")
     monkeypatch.setattr(plt, "show", lambda: shown_now.extend(map(plt.figure, plt.get_fignums())))
     first, second = style.figure()[0], style.figure()[0]
     style.show(of=[stored("one"), stored("two"), stored("one")])
