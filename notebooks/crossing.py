@@ -210,7 +210,7 @@ style.show(
 
 # %% [markdown]
 # *Left: fewer prompts leave earlier, at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted power. Right: under SGD
-# waits follow gradient flow (dotted) up to about one diffusion time, then bend, for every batch $B$ and rate $\eta$ alike. Means over draws.*
+# waits of more than a few diffusion times fall below the law of gradient flow (dotted), for every batch $B$ and rate $\eta$ alike. Means over draws.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-waits-chance", "q-waits-noise")

@@ -18,7 +18,7 @@ def studies(profile: str) -> dict[str, Study | Computation]:
         "leads": (waits.leads, tuple(waits.LEAD_SIZES), 400, 100 * waits.ACCURACY),  # small differences of two times
         "second_jump": (waits.second_plateaus, ("trained",), 24, 100 * waits.ACCURACY),
         "sgd_waits": (chance.sgd_waits, (chance.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
-        "noisy_waits": (chance.noisy_waits, tuple(chance.NOISY)[: None if profile == "paper" else 1], 8, 0.05),
+        "noisy_waits": (chance.noisy_waits, tuple(chance.NOISY)[: None if profile == "paper" else 2], 8, 0.05),
         "chance_waits": (chance.chance_waits, tuple(map(str, chance.COUNTS[profile])), 4, 100 * waits.ACCURACY),
         "escapes": (escape.escapes, escape.names(profile), 4, 100 * waits.ACCURACY),
         "thresholds": (escape.thresholds, escape.DECAYED, 4, 100 * waits.ACCURACY),

@@ -92,6 +92,8 @@ LOOK = 0.01
 NOISY = {"8 at .2": (8, 0.2), "8 at .1": (8, 0.1), "32 at .2": (32, 0.2), "16 at .1": (16, 0.1), "64 at .1": (64, 0.1)}
 #: Waits that the power law predicts, in diffusion times; the longest that is awaited, in the same unit.
 AHEAD, LONGEST = 2.0 ** np.arange(-3, 6, 2), 100
+#: First of them whose start is small at every batch and rate.
+SMALL = 2
 
 
 def diffusion_steps(batch: int, rate: float) -> float:
@@ -148,18 +150,17 @@ def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
 
 
 def noisy_values(results: Results) -> dict[str, object]:
-    """Means over draws of the logarithm of the wait, their range ``(A,)`` over batches and rates at each predicted wait, in diffusion times and in steps;
-    and the power with which the wait grows with the predicted one, at first and at last (1 is the law of gradient flow)."""
+    """From starts that are small at every batch and rate: range over these of the waits' mean logarithms ``(A,)`` in diffusion times, as a share of that in steps;
+    the same share in time, steps times the rate; and the last power with which the wait grows with the predicted one (1 is the law of gradient flow)."""
     kept = [group for group in NOISY if f"{group}/times" in results.arrays]
-    logs = np.array([np.log(results[f"{group}/times"]) for group in kept])  # (G, D, A)
-    units = np.log([diffusion_steps(*NOISY[group]) for group in kept])
-    steps = np.diff(logs.mean(0)) / np.log(AHEAD[1] / AHEAD[0])
+    logs = np.array([np.log(results[f"{group}/times"][:, SMALL:]) for group in kept])  # (G, D, A)
+    units, rates = np.log([(diffusion_steps(*NOISY[group]), NOISY[group][1]) for group in kept]).T[..., None]
     means = Estimate.mean(logs.swapaxes(1, 2))
-    high, low = means.value.argmax(0), means.value.argmin(0)
-    errors = [np.hypot(means.error[h, a], means.error[l, a]) for a, (h, l) in enumerate(zip(high, low, strict=True))]
+    ends = [means.value.argmax(0), means.value.argmin(0)]
+    error = np.hypot(*(np.take_along_axis(means.error, end[None], 0)[0] for end in ends))
+    steps = np.ptp(means.value + units, 0)
     return {
-        "noise/apart": Estimate(np.ptp(means.value, 0), np.array(errors)),
-        "noise/apart_in_steps": np.ptp(means.value + units[:, None], 0),
-        "noise/first": Estimate.mean(steps[:, 0]),
-        "noise/last": Estimate.mean(steps[:, -1]),
+        "noise/apart": Estimate(np.ptp(means.value, 0) / steps, error / steps),
+        "noise/apart_in_time": np.ptp(means.value + units + rates, 0) / steps,
+        "noise/last": Estimate.mean(np.diff(logs.mean(0))[:, -1] / np.log(AHEAD[1] / AHEAD[0])),
     }

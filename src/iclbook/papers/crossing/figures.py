@@ -14,7 +14,7 @@ from ...models.kernels import KERNELS
 from ...statistics import interval
 from ...store import Results
 from ..nagy2026.ladder_figures import in_words
-from .chance import AHEAD, CHANCE_SIZES, NOISY
+from .chance import AHEAD, CHANCE_SIZES, NOISY, SMALL
 from .descent import OTHERWISE, Array, placements
 from .descent_ladder import Ladder
 from .heads_as_steps import Pairs
@@ -82,9 +82,8 @@ def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
         left.annotate(
             f"N = {n:,}",
             (CHANCE_SIZES[-1], times[-1]),
-            (-4, 0),
+            (6, 0),
             textcoords="offset points",
-            ha="right",
             va="center",
             color=colour,
             fontsize=9,
@@ -97,7 +96,7 @@ def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
         xlabel="size of the start",
         ylabel="wait",
         title="prompts drawn once",
-        xlim=(4e-4, 0.13),
+        xlim=(2.5e-4, 0.07),
     )
     left.invert_xaxis()
     for marker, (group, (batch, rate)) in zip("os^Dv", NOISY.items(), strict=True):
@@ -105,9 +104,15 @@ def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
             continue
         times = np.exp(np.log(noisy[f"{group}/times"]).mean(0))
         right.plot(
-            AHEAD, times, marker, ms=5, mfc="none", color=style.PALETTE[0], label=rf"$B = {batch}$, $\eta = {rate:g}$"
+            AHEAD[SMALL:],
+            times[SMALL:],
+            marker,
+            ms=5,
+            mfc="none",
+            color=style.PALETTE[0],
+            label=rf"$B = {batch}$, $\eta = {rate:g}$",
         )
-    right.plot(AHEAD, AHEAD, ":", color=style.INK)
+    right.plot(AHEAD[SMALL:], AHEAD[SMALL:], ":", color=style.INK)
     right.set(
         xscale="log",
         yscale="log",
