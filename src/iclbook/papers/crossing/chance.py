@@ -56,17 +56,18 @@ def chance_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
     return {"rate": np.array(rates), "times": np.array(times), "symmetric": np.array(symmetric)}
 
 
-def correlations(draws: int, count: int = 128) -> Array:
-    """``4 |c|^2 N`` ``(draws,)`` of that many draws of ``count`` prompts."""
-    batches = (prompts(REGRESSION, draw, count) for draw in range(FIRST, FIRST + draws))
-    return np.array([4 * count * float(((b.target[0] * b.context.mean(0)).mean(-1) ** 2).sum()) for b in batches])
+def correlations(sets: int, count: int = 128) -> Array:
+    """``4 |c|^2 N`` ``(sets,)`` of that many sets of ``count`` prompts."""
+    batch = prompts(REGRESSION, FIRST, sets * count)
+    products = (batch.target[0] * batch.context.mean(0)).numpy()
+    return 4 * count * (products.reshape(len(products), sets, count).mean(-1) ** 2).sum(0)
 
 
-def chance_values(results: Results, counts: Sequence[int], draws: int = 400) -> dict[str, object]:
+def chance_values(results: Results, counts: Sequence[int], sets: int = 4000) -> dict[str, object]:
     """``chance/rate``: root mean square of ``2 |c| sqrt(N)``, and its prediction. ``chance/steps``: growth of the wait in the last halving of the size times ``2 |c| /
     log 2``, of 32 and 128 prompts, where outputs and values alone end the wait; ``chance/power_steps``: what the power law gives in their place.
     ``chance/taken``: the wait from the smallest start over that on symmetric prompts, for each N."""
-    few, square = counts[:2], Estimate.mean(correlations(draws))
+    few, square = counts[:2], Estimate.mean(correlations(sets))
     of = {n: results.group(str(n)) for n in counts}
     last = {
         of_: [np.diff(of[n][of_])[:, -1] * of[n]["rate"] / np.log(2) for n in few] for of_ in ("times", "symmetric")
