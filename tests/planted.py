@@ -102,9 +102,6 @@ _OFF_THE_BOUND = "no number of either profile lies on the bound"
 CHANGES_NOTHING = {
     ("he2025/figure_2_7.py in flow_records", 'found["times"] >= 1e6'): _OFF_THE_BOUND,
     ("agarwal2025/sentences.py in _routing", "a < 0"): _OFF_THE_BOUND,
-    ("crossing/waits.py in sgd_wait", "judge.value(theta) <= goal"): _OFF_THE_BOUND,
-    ("crossing/waits.py in halfway", "left > left[0] / 2"): _OFF_THE_BOUND,
-    ("crossing/waits.py in loss_path", "0"): "zeros of the shape of another state",
     ("crossing/descent_ladder.py in lines", "digits[:, ::2] - 4.5"): "all x mirrored, as are the weights",
     ("recall2025/subsequent_jumps.py in later_jump", "4"): "a limit of time that no flow reaches",
     ("nagy2026/section_5.py in records", "answers <= off.y.max()"): _OFF_THE_BOUND,

@@ -24,7 +24,7 @@ def _clean(monkeypatch):
 
 def bars(a, b=0):
     """A small figure that differs for every (a, b)."""
-    fig = plt.figure(figsize=(2, 1))
+    fig = plt.figure(figsize=(2, 1), layout="none")
     fig.add_axes([0, 0, 1, 1]).bar([0, 1], [a + 1, b + 1])
     fig.axes[0].set_ylim(0, 12)
     fig.text(0.1, 0.5, f"{a:.4g}, {b:.4g}")
@@ -73,7 +73,7 @@ def test_equal_frames_are_stored_once():
 @pytest.mark.parametrize("mode", [StaticPanel, LivePanel])
 def test_error_in_a_frame_names_the_values_and_leaves_no_figure(mode):
     def broken(a):
-        plt.figure()
+        plt.figure(layout="none")
         raise ZeroDivisionError("bad a")
 
     with pytest.raises(ZeroDivisionError) as caught:
@@ -130,7 +130,7 @@ def test_alt_text_follows_the_slider():
         (lambda: StaticPanel(bars, [ONE], start={"a": 3}), "cannot start at 3"),
         (lambda: LivePanel(bars, [ONE], start={"a": 99}), "cannot start at 99"),
         (lambda: StaticPanel(lambda a: "no figure", [ONE]), "returned str"),
-        (lambda: StaticPanel(lambda a: plt.figure(figsize=(a, 1)), [ONE]), "different sizes"),
+        (lambda: StaticPanel(lambda a: plt.figure(figsize=(a, 1), layout="none"), [ONE]), "different sizes"),
         (lambda: LivePanel(bars, [ONE], start={"a": math.nan}), "cannot start at nan"),
     ],
 )
@@ -148,7 +148,7 @@ from iclbook.sliders import Slider, show
 def frame(a):
     if a == {bad}:
         raise ValueError("cannot draw")
-    fig = plt.figure(figsize=(2, 1))
+    fig = plt.figure(figsize=(2, 1), layout="none")
     fig.add_axes([0, 0, 1, 1]).plot([0, a])
     return fig
 show(frame, [Slider("a", "a", [1, 2], live=(0, 5, 1))], title="Line")
