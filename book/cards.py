@@ -20,13 +20,11 @@ def series(rows: list[Row], name: str, panel: str = "1", kind: str = "") -> np.n
     return np.array([(float(row["x"]), float(row["y"])) for row in of if row["x"] and row["y"]])
 
 
-def heat_map(rows: list[Row], panel: str) -> np.ndarray:
-    """A panel's matrix."""
-    of = [row for row in rows if row["panel"] == panel and row["kind"] == "heat map"]
-    places = np.array([(float(row["y"]), float(row["x"])) for row in of])
-    shape = [len({*column}) for column in places.T]
-    found = np.empty(shape)
-    found[tuple(np.unique(column, return_inverse=True)[1] for column in places.T)] = [float(row["value"]) for row in of]
+def matrix(rows: list[Row]) -> np.ndarray:
+    """The cells of one heat map, by their places."""
+    places = np.array([(float(row["y"]), float(row["x"])) for row in rows])
+    found = np.empty([len({*column}) for column in places.T])
+    found[tuple(np.unique(column, return_inverse=True)[1] for column in places.T)] = [float(row["value"]) for row in rows]
     return found
 
 
@@ -60,7 +58,11 @@ def waits(numbers):
 def pair(numbers):
     """Two maps: the diagonal of one head's matrix is orange, that of the other blue."""
     rows = numbers("linear_regression", "KQ and OV of the two trained heads")
-    maps = sorted((heat_map(rows, panel) for panel in "12"), key=lambda kq: -np.trace(kq))
+    kq = [row for row in rows if row["kind"] == "heat map" and row["y name"] != "OV"]
+    columns = np.unique([float(row["x"]) for row in kq])
+    heads = np.split(columns, 1 + np.flatnonzero(np.diff(columns) > 1.5))[:2]
+    heads = ([row for row in kq if float(row["x"]) in head] for head in heads)
+    maps = sorted(map(matrix, heads), key=lambda kq: -np.trace(kq))
     fig, ax = card()
     wide = maps[0].shape[1]
     image = np.full((len(maps[0]), 2 * wide + 1), np.nan)
@@ -78,7 +80,8 @@ def pair(numbers):
 
 def tests(numbers):
     """Five bars: no statistic reaches the dashed line at which it would tell descent from its imitations."""
-    worst = heat_map(numbers("crossing", "areas under the ROC curve"), "1")[-1]
+    rows = numbers("crossing", "areas under the ROC curve")
+    worst = matrix([row for row in rows if row["panel"] == "1" and row["kind"] == "heat map"])[-1]
     fig, ax = card("five statistics", "tells descent from imitation", ylim=(0, 1.12))
     ax.bar(range(len(worst)), worst, 0.6, color=BLUE)
     ax.axhline(0.9, color=style.INK, ls="--", lw=1)

@@ -107,10 +107,12 @@ def copy_in(root: Path) -> Path:
 
 def test_a_page_shows_a_chapters_model_where_it_says_so(tmp_path):
     executed(copy_in(tmp_path), "prompt")
-    text = borrowed.filled("before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path)
+    text = borrowed.filled(
+        "before\n\n<!-- model prompt of waves -->\n\nafter", "book/a", "paper", tmp_path, tmp_path / HTML
+    )
     assert text == 'before\n\n```{raw} html\n<figure data-model="prompt">x</figure>\n```\n\nafter'
     inside = "in a `<!-- model a of b -->` line"
-    assert borrowed.filled(inside, "book/a", "paper", tmp_path) == inside
+    assert borrowed.filled(inside, "book/a", "paper", tmp_path, tmp_path / HTML) == inside
 
 
 CARD = '''
@@ -132,14 +134,14 @@ def test_a_card_is_drawn_for_both_themes_from_the_numbers_of_a_figure(tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), copy_in(tmp_path))
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "cards.py").write_text(CARD)
-    text = borrowed.filled("<!-- card rising -->", "book/a", "paper", tmp_path)
+    text = borrowed.filled("<!-- card rising -->", "book/a", "paper", tmp_path, tmp_path / HTML)
     light, dark = sorted((tmp_path / HTML / "_figures").iterdir(), key=lambda path: len(path.name))
     assert light.read_bytes() != dark.read_bytes()
     assert re.findall(r'src="([^"]*)"', text) == [f"../_figures/{light.name}", f"../_figures/{dark.name}"]
     assert 'alt="A line that &quot;rises&quot;." width="320" height="180"' in text
     (tmp_path / "book" / "cards.py").write_text(CARD.replace("a line", "two lines"))
     with pytest.raises(UserError, match="shows no figures 'two lines'"):
-        borrowed.filled("<!-- card rising -->", "book/a", "paper", tmp_path)
+        borrowed.filled("<!-- card rising -->", "book/a", "paper", tmp_path, tmp_path / HTML)
 
 
 def test_a_lost_script_is_found(tmp_path):

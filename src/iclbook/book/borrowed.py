@@ -19,20 +19,19 @@ from ..errors import UserError
 from ..inputs import executed_path
 from ..sliders.panel import draw as drawn_frame
 from .figures import kept, themed, write_beside
-from .pages import HTML
 
 MARKER = re.compile(r"^<!-- (?:model (?P<model>\w+) of (?P<chapter>\w+)|card (?P<card>\w+)) -->$", re.MULTILINE)
 
 
-def filled(text: str, page: str, profile: str, root: Path) -> str:
-    """The Markdown of a page with every marker replaced; pictures are put beside the pages. A chapter that was never run, or shows no such model or figure,
+def filled(text: str, page: str, profile: str, root: Path, pages: Path) -> str:
+    """The Markdown of a page with every marker replaced; pictures are put beside ``pages``. A chapter that was never run, or shows no such model or figure,
     or several, is a UserError."""
-    return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root), text)
+    return MARKER.sub(partial(_borrowed, page=page, profile=profile, root=root, pages=pages), text)
 
 
-def _borrowed(match: re.Match, page: str, profile: str, root: Path) -> str:
+def _borrowed(match: re.Match, page: str, profile: str, root: Path, pages: Path) -> str:
     if match["card"]:
-        content = _card(match["card"], page, profile, root)
+        content = _card(match["card"], page, profile, root, pages)
     else:
         content = _shown(match["chapter"], match["model"], "html", profile, root)["html"]
     return f"```{{raw}} html\n{content}\n```"
@@ -53,7 +52,7 @@ def _shown(chapter: str, words: str, form: str, profile: str, root: Path) -> Map
     return found[shown[0]]
 
 
-def _card(name: str, page: str, profile: str, root: Path) -> str:
+def _card(name: str, page: str, profile: str, root: Path, pages: Path) -> str:
     """A picture of ``book/cards.py``, drawn for both themes from the numbers of figures."""
     draw = runpy.run_path(str(root / "book" / "cards.py"))[name]
 
@@ -63,8 +62,8 @@ def _card(name: str, page: str, profile: str, root: Path) -> str:
     with plt.rc_context(style.RC):
         frame = drawn_frame(draw, {"numbers": numbers})
     others = {
-        k: write_beside(root / HTML, page, f"card-{name}-{k}.png", frame.others[k]) for k in frame.others if k == "dark"
+        k: write_beside(pages, page, f"card-{name}-{k}.png", frame.others[k]) for k in frame.others if k == "dark"
     }
-    address = write_beside(root / HTML, page, f"card-{name}.png", frame.png)
+    address = write_beside(pages, page, f"card-{name}.png", frame.png)
     look = f'class="iclbook-picture dark-light" alt="{html.escape(draw.__doc__)}" width="{frame.width}" height="{frame.height}"'
     return themed(f'<img {look} src="{address}" loading="lazy">', others)

@@ -71,10 +71,10 @@ def replace_source(app: Sphinx, docname: str, source: list[str]) -> None:
     for marker, markdown in COMPUTED.items():
         if marker in source[0]:
             source[0] = source[0].replace(marker, _or_warn(docname, "", markdown, profile, root))
-    for module in (scoreboard_page, borrowed):
+    for module, more in ((scoreboard_page, ()), (borrowed, (Path(app.outdir),))):
         if module.MARKER.search(source[0]):
             bare = module.MARKER.sub("", source[0])
-            source[0] = _or_warn(docname, bare, module.filled, source[0], docname, profile, root)
+            source[0] = _or_warn(docname, bare, module.filled, source[0], docname, profile, root, *more)
 
 
 def _or_warn(docname: str, otherwise: str, make: Callable[..., str], *arguments: object) -> str:
