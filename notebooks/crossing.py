@@ -197,7 +197,7 @@ record.verdicts("q-count", "q-constant", "q-decay")
 # On $N$ random prompts answers correlate with the context's mean, $c = E[y_q \bar z]$, and outputs and values fit that at the rate $2|c|$. From Gaussian moments,
 # $E|c|^2 = (d + 1 + 2/d) / (L N)$. So the wait is about $\min(C \epsilon^{-2}, \sqrt N \log \frac 1\epsilon)$: below sizes of order $N^{-1/4}$ chance leaves first, from the smallest start after
 # {glue:text}`chance/taken` of the wait on symmetric prompts ($N$ from 32 to 32,768, fourfold each). Under **SGD** each batch of $B$ prompts pulls another
-# way, and log-sizes diffuse by one in $1/(\eta\,2|c|)^2 \propto B/\eta^2$ steps. Waits longer than that are no power of the size.
+# way, and log-sizes diffuse by one in $1/(\eta\,2|c|)^2 \propto B/\eta^2$ steps. Waits longer than that can bend below the power.
 
 # %% mystnb={"image": {"alt": "Left: wait against the size of the start for several numbers of prompts; each leaves the law of symmetric prompts where chance is faster. Right: wait under SGD against the wait of gradient flow, both in diffusion times; five batches and rates lie on one curve that bends below the diagonal."}} tags=["hide-input"]
 by_chance = crossing.results("chance_waits", profile, device)

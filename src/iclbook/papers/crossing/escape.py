@@ -210,19 +210,24 @@ def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[st
     }
 
 
+def _figures(value: float) -> str:
+    """Four figures, or all before the point."""
+    return f"{value:,.0f}" if value >= 1e4 else f"{value:,.4g}"
+
+
 def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
     """A row a model: the degree found before any flow, and by how much a start a factor smaller waits longer, predicted and measured (means over draws)."""
     rows = []
     for name, of in found.items():
-        sizes, number = ALL_SIZES[name], "{:,.4g}".format
+        sizes = ALL_SIZES[name]
         rows.append(
             {
                 "model": sizes.name,
                 "p found": f"{np.mean([one.exponent for one in of['first']]):.2f}",
                 "by counting": str(TRICKY[name].naive if name in TRICKY else sizes.p),
                 "times smaller": f"{sizes.factor:g}",
-                "waits longer by, predicted": number(of["predicted"].mean()),
-                "measured": number(of["measured"].mean()),
+                "waits longer by, predicted": _figures(of["predicted"].mean()),
+                "measured": _figures(of["measured"].mean()),
             }
         )
     return pd.DataFrame(rows).set_index("model")

@@ -120,6 +120,8 @@ def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
         ylabel="wait, diffusion times",
         title="fresh prompts, SGD",
     )
+    style.log_ticks(right, "x", list(AHEAD[SMALL:]))
+    style.log_ticks(right, "y", [1, 3, 10, 30])
     right.legend(fontsize=8)
     return fig
 
