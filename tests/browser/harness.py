@@ -151,7 +151,7 @@ class Browser:
 
     def settle(self) -> None:
         """Wait until pictures and formulas are drawn."""
-        self._wait("[...document.images].every(image => image.complete)")
+        self._wait("[...document.images].every(image => image.complete || !image.checkVisibility())")
         self.typeset()
 
     def typeset(self) -> None:
@@ -289,7 +289,7 @@ const scripts = [...document.scripts].filter((s) => s.src && !s.async && !s.defe
 return [...scripts, ...[...document.querySelectorAll('link[rel~=stylesheet]')].filter((l) => matchMedia(l.media).matches).map((l) => l.href)];
 """
 FAULTS = """
-const squeezed = [...document.querySelectorAll('.bd-article img')].filter((i) => i.naturalWidth && i.width &&
+const squeezed = [...document.querySelectorAll('.bd-article img')].filter((i) => i.checkVisibility() && i.naturalWidth && i.width &&
   getComputedStyle(i).objectFit === 'fill' && Math.abs(i.width / i.height / (i.naturalWidth / i.naturalHeight) - 1) > 0.03);
 const waiting = [...document.querySelectorAll('figure[data-model]')].filter((f) =>
   !f.matches('.iclbook-runs') || !f.querySelector('.iclbook-live svg')?.checkVisibility());
