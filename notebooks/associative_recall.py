@@ -81,7 +81,8 @@ record(
 record.verdict("recall2025/fig2")
 
 # %% [markdown]
-# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, its expected dot-product loss is
+# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, its expected *dot-product loss*, one minus the right
+# answer's probability, is
 #
 # $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr), $$
 #
@@ -191,7 +192,7 @@ record.all(construction.construction_values(built))
 record.all(construction.figure_three(solution) | construction.simplifications_equal())
 
 # %% [markdown]
-# *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ in vermilion, $-c/2$ beside it), and the loss of the
+# *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$ blue), and the loss of the
 # full two-layer model against the scale $c$, order 3.*
 
 # %% tags=["remove-input"]
@@ -264,7 +265,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 # The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5,
 # the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy keeps the same quantity. A window shorter than the permutations does not: one token of each
 # ordering then lies outside the window; it adds to $\dot\alpha$ and $\dot\beta$ in different ways, so their ratio depends on the loss. Appendix A.6 says that law and time scale survive a *longer* attention as well, and that the direction is lost. It gives no
-# form of the law, so only the others are tested, on heads that see every earlier token: when the head becomes active, its other scores differ by {glue:text}`noA0/spread` of its own.
+# form of the law. We test the others on heads that see every earlier token: when the head becomes active, its other scores' range is {glue:text}`noA0/spread` of its own.
 #
 # The law gives a threshold. A head with $\alpha < 0$ and $f(\alpha) > \beta^2/4$ cannot bring $\alpha$ back to zero. Five per cent above this bound $\beta$ dies out; five per cent below, the head
 # recovers and $\beta$ grows.
@@ -509,9 +510,9 @@ record.verdicts("q-idle-head", "q-simplifications")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The query side
 #
-# A2 puts the last token's embeddings at their solution. Without it head $h$ compares with what head $h-1$ found, which is uniform until head $h-1$ is active.
+# A2 puts the last token's embeddings at their solution. Without it head $h$ queries by what head $h-1$ found, uniform until that head is active.
 # Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: without A2 the third head
-# is left out where $\beta$ falls, and where it rises all jumps run together.
+# stays inactive where $\beta$ falls from head to head; where it rises, all jumps merge.
 
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(simplifications.a2_values())
@@ -519,7 +520,7 @@ draw.own_queries(simplifications.falling_and_rising())
 style.show()
 
 # %% [markdown]
-# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls at once. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.*
+# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls in one jump. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.*
 
 # %% tags=["remove-input"]
 record.verdicts("full-dynamics", "a2-mild")
@@ -533,8 +534,8 @@ record.verdicts("full-dynamics", "a2-mild")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The last softmax
 #
-# Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. The softmax over all tokens without the division must learn
-# to look at responses *and* to match; its heads become active in order, but within so short a time that the stairs run together.
+# Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. Without the division, a softmax over all tokens must learn
+# to look at responses *and* to match. Its heads become active in order, but so quickly that the stairs merge.
 
 # %% mystnb={"image": {"alt": "A3 lifted: the three beta rise one after another and the heads become active in order within a short time; attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
 draw.without_a3(found["A3"])
@@ -597,8 +598,8 @@ record.verdicts("end-to-end", "mirror")
 # ## What to take away
 #
 # The steps of this loss can be followed exactly, and they mean what the paper says: tokens are matched one at a time, and the start's size sets how long the first plateau lasts.
-# Several printed formulas have slips; corrected, they give the times of all jumps. Which head comes first depends on $\beta$ if attention starts even, on the ratio of the two
-# scales if not. How far this reaches is open: some of the simplifications change the stages, and a model that is trained whole shows only part of them.
+# Several printed formulas have slips; corrected, they give the times of all jumps. Which head comes first depends on $\beta$ if attention starts even, else on the
+# scale ratio of $w$ and $\beta$. How far this reaches is open: some of the simplifications change the stages, and a model that is trained whole shows only part of them.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

@@ -73,8 +73,8 @@ show_attention(
 )
 
 # %% [markdown]
-# The logits are $W_O g_i + b$, and their softmax $p_i$ is the prediction. With $u_i =
-# W_O^\top (p_i - e_{y_i})$, the error that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions, $C$ classes and the learning rate $\eta$,
+# The logits are $W_O g_i + b$, and their softmax $p_i$ is the prediction. With one-hot labels $e_{y_i}$, the error $u_i =
+# W_O^\top (p_i - e_{y_i})$ that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions and learning rate $\eta$,
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
 #
@@ -233,7 +233,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | $b$ frozen | {glue:text}`scale/shares_frozen` |
 # | $b$ trained | {glue:text}`scale/shares_trained` |
 #
-# On other seeds than those that chose the setting this comes out. The smooth run nearest to the medians, the *typical run*, is drawn.
+# The table has seeds that did not choose the setting. The smooth run nearest to the medians, the *typical run*, is drawn.
 #
 # | Share of runs | $b$ frozen | $b$ trained |
 # |---|---|---|
@@ -242,7 +242,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | attention ends on at most half of the positions | {glue:text}`fig2-3/frozen` | {glue:text}`fig2-3/trained` |
 # | the loss is smooth | {glue:text}`fig4/frozen` | {glue:text}`fig4/trained` |
 # | *of attention:* a query's two heaviest keys, median run | {glue:text}`fig2-3/frozen_mass` | {glue:text}`fig2-3/trained_mass` |
-# | *of the loss's fall:* while specialisation goes from a tenth to nine tenths | {glue:text}`fig4/frozen_gain` | {glue:text}`fig4/trained_gain` |
+# | *of the loss's fall:* over the middle eight tenths of *specialisation*, the fall in positions | {glue:text}`fig4/frozen_gain` | {glue:text}`fig4/trained_gain` |
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -289,7 +289,7 @@ record.verdicts("fig5")
 # Specialisation takes {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its
 # own lengths in random directions:
 #
-# | Mean rank | $b$ frozen | $b$ trained |
+# | Mean rank (chance: 0.5) | $b$ frozen | $b$ trained |
 # |---|---|---|
 # | five displacements of one run | {glue:text}`fig5/frozen` | {glue:text}`fig5/trained` |
 # | five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
@@ -402,9 +402,9 @@ figures_6_to_8.table_beside_ours(
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
 # = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our
-# SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. Initial weights half as large go with
-# {glue:text}`table1/small/loss_sgd` and a spread of {glue:text}`chain/spread_small` for SGD, but then the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
-# {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By the entropies that Table 1 itself prints, the two have gone
+# SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. With initial weights half as large SGD ends at
+# {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small`, but the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
+# {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By Table 1's own entropies, schedule and SGD have gone
 # {glue:text}`chain/learned_printed` of the way from ignorance.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -467,7 +467,7 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 
 # %% [markdown]
 # *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
-# uniform attention, on a logarithmic scale: orange more, blue less. A row of panels is a seed.*
+# uniform attention, on a logarithmic scale: orange more, blue less. The seeds are named at the panels.*
 #
 # | Attention | each seed |
 # |---|---|
@@ -754,7 +754,7 @@ record.verdicts("wind-tunnel", "mlp")
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
 # larger rate for everything, and at these rates steps times rate is what counts. On the chain attention amplifies the random map that it starts with, and a classifier without attention predicts
-# better. The advantage law needs weights with a fixed sum, not just any routing. What larger wind tunnels show is open.
+# better. The advantage, $b_{ij}$ less its mean, needs weights with a fixed sum. What larger wind tunnels show is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

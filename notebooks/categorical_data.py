@@ -78,7 +78,7 @@ get, studies = (
 #
 # Each example pulls $f$ towards the embedding of its label and away from the expected one. At first the expectation is the same everywhere, so the first step needs only self-attention. Later it is a
 # softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two steps of descent
-# are no such sum: change two labels at once, and at least {glue:text}`self-attention/two` of one change is missing.
+# are no such sum: two label changes at once miss their sum by at least {glue:text}`self-attention/two` of one.
 
 # %% tags=["hide-input"]
 record.all(construction.functional_form() | construction.self_attention_alone())
@@ -243,7 +243,7 @@ record.verdict("wang2025/q-deep-erasure")
 #
 # For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$. It sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other
 # anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) The text does not say how $x$ is drawn, and its kernel has the distance $r = \|x - a_m\|$. The published code has
-# $x \sim U(-1,1)^{10}$ and $r^2$. The mean of the largest true probability bounds every accuracy, so it can exclude a reading. It also moves with $W_e$, which is drawn once.
+# $x \sim U(-1,1)^{10}$ and $r^2$. The mean of the largest true probability bounds every accuracy, so it can exclude a reading. It also moves with the embeddings $W_e$, drawn once.
 
 # %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
@@ -306,7 +306,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
 # | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
 #
-# At 2,048 contexts these are the 5,000 epochs of the published code; with more contexts the minibatches stay as many. "Agree" is read as "no visible gap in the figure": three points of accuracy, 0.075
+# At 2,048 contexts these are the 5,000 epochs of the published code; with more contexts the minibatches stay as many. We read the paper's "agree" as no visible gap: three points of accuracy, 0.075
 # nats. At the largest $L$ Trained TF is behind by:
 #
 # | kernel | NLL (nats) | accuracy |
@@ -439,7 +439,7 @@ record.verdict("wang2025/fig8")
 # | distance in accuracy | {glue:text}`fig8/gaps` |
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
 #
-# Both kinds of model train for the 20,000 minibatches of the published code. The bands of figure 3 decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
+# Both kinds of model train for the 20,000 minibatches of the published code. The tolerances for one block decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
 # distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its starts come to GD's accuracy, the others stay on
 # a plateau (mean of five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that end within three points. With softmax the paper
 # sees several curves of Trained TF. Here its starts are {glue:text}`fig8/softmax_span` apart on average, and with another kernel up to {glue:text}`fig8/other_span`. The paper's bound is below 0.6 on
@@ -480,7 +480,7 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/nearest` |
 #
-# Most kernels can be told apart, RBF and Laplacian hardly. The square with labels is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps after it are functional
+# Most kernels can be told apart, RBF and Laplacian hardly. The first panel's model is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps here are functional
 # descent on one context with the true $W_e$, and need no training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single
 # labels; a wide kernel blurs the borders.
 
@@ -563,10 +563,11 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Theorem 2
 #
+# Let $B_\ell$ be the matrix between covariates in layer $\ell$ (appendix I's $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$.
 # If the covariates are rotationally invariant, then at $B_\ell = b_\ell I$ the gradient of the population loss is itself a multiple of the identity. So a point that is stationary in the scalars
 # $b_\ell$ is stationary in $B$. The scalars need not have such a point. The test draws prompts that satisfy the assumptions and asks whether their mean
-# gradient departs from a multiple of $I$ by no more than its Monte Carlo error ($d = 4$, $N = 8$, two layers, softmax). Here $B_\ell$ is the matrix between covariates in layer $\ell$ (appendix I's
-# $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$. The p value is {glue:text}`thm2/cube_p` on a cube and
+# gradient departs from a multiple of $I$ by no more than its Monte Carlo error ($d = 4$, $N = 8$, two layers, softmax).
+# The p value is {glue:text}`thm2/cube_p` on a cube and
 # {glue:text}`thm2/skewed_p` for a control without symmetry. With RBF and linear activation on the sphere the p values are {glue:text}`thm2/activations_p`.
 
 # %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}} tags=["hide-input"]
@@ -601,7 +602,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Theorem 2 holds for $B$, whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
+# *Theorem 2 holds for $B$, nearly all of whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
 # point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
 # %% tags=["remove-input"]

@@ -94,9 +94,9 @@ show_attention(
 )
 
 # %% [markdown]
-# Near zero a loss is a polynomial in the weights. Let $P$ be the sum of its lowest terms, and $p$ their degree. If $P$ is negative in some direction, gradient flow leaves along $P$: a product of $p$
-# factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{rt}$, and that start waits
-# $\log b / r$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
+# Near zero a loss is a polynomial in the weights. Let $P$ be its lowest terms after the constant, $p$ their degree. If $P$ is negative in some direction, gradient flow leaves along $P$: a product of $p$
+# factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{\nu t}$, and that start waits
+# $\log b / \nu$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
 #
 # $$\begin{aligned} T &\sim \log \tfrac{1}{\epsilon} & (p &= 2), \\ T &\sim \epsilon^{-(p-2)} & (p &> 2). \end{aligned}$$
 
@@ -195,8 +195,8 @@ record.verdicts("q-count", "q-constant", "q-decay")
 
 # %% [markdown]
 # On $N$ random prompts answers correlate with the context's mean, $c = E[y_q \bar z]$, and outputs and values fit that at the rate $2|c|$. From Gaussian moments,
-# $E|c|^2 = (d + 1 + 2/d) / (L N)$. So the wait is about $\min(C \epsilon^{-2}, \sqrt N \log \frac 1\epsilon)$: below sizes of order $N^{-1/4}$ chance leaves first, from the smallest start after
-# {glue:text}`chance/taken` of the wait on symmetric prompts ($N$ from 32 to 32,768, fourfold each). Under **SGD** each batch of $B$ prompts pulls another
+# $E|c|^2 = (d + 1 + 2/d) / (L N)$. So the wait is about $\min(C \epsilon^{-2}, \sqrt N \log \frac 1\epsilon)$: below sizes of order $N^{-1/4}$ the second is less. From the smallest start the wait is
+# {glue:text}`chance/taken` of that on symmetric prompts ($N$ from 32 to 32,768, fourfold each). Under **SGD** each batch of $B$ prompts pulls another
 # way, and log-sizes diffuse by one in $1/(\eta\,2|c|)^2 \propto B/\eta^2$ steps. Waits longer than that can bend below the power.
 
 # %% mystnb={"image": {"alt": "Left: wait against the size of the start for several numbers of prompts; each leaves the law of symmetric prompts where chance is faster. Right: wait under SGD against the wait of gradient flow, both in diffusion times; five batches and rates lie on one curve that bends below the diagonal."}} tags=["hide-input"]
@@ -209,8 +209,8 @@ style.show(
 )
 
 # %% [markdown]
-# *Left: fewer prompts leave earlier, at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted power. Right: under SGD
-# waits of more than a few diffusion times fall below the law of gradient flow (dotted), for every batch $B$ and rate $\eta$ alike. Means over draws.*
+# *Prompts drawn once: fewer leave earlier, at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted power. Fresh prompts:
+# under SGD the longest waits fall below the law of gradient flow (dotted), for every batch $B$ and rate $\eta$ alike. Means over draws.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-waits-chance", "q-waits-noise")
@@ -267,7 +267,7 @@ show(
 # %% [markdown]
 # ## Routing by advantage
 #
-# The law says that the gradient in a score $s_i$ is its attention times its advantage: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$ with $b_i = \partial L / \partial \alpha_i$.
+# {cite}`agarwal2025` says that the gradient in a score $s_i$ is its attention times its advantage: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$ with $b_i = \partial L / \partial \alpha_i$.
 # This is the derivative of softmax, so it holds on every softmax model. Does it hold for all weights that sum to one?
 
 # %% tags=["hide-input"]
@@ -392,7 +392,7 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # %% [markdown]
 # ## Is a layer a step?
 #
-# Read the answer after every layer. If each layer moves it along the residual, the paper says, the stack descends. But whatever comes nearer to an answer moves along the residual. Here are stacks
+# Read the answer after every layer. If each layer moves it along the residual, says {cite}`nagy2026`, the stack descends. But whatever comes nearer to an answer moves along the residual. Here are stacks
 # of known kind. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of noisy answers; a descending stack read
 # in another order; one that answers other prompts. Five statistics of the paper should tell them apart: the slope of updates on residuals, their $r^2$, how often their signs agree, how much the error
 # falls, and whether the rate of its fall is the one that the slope predicts.
@@ -416,7 +416,7 @@ record.verdict("crossing/q-roc")
 # ### Rungs of the ladder
 #
 # Each statistic alone fails: at least one imitation passes it. Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
-# read them with noise; add imitations that know the right answer. For a new stack, find the 25 stacks with the most similar statistics: how many of these descend? Then ask the same of the language
+# read them with noise; add imitations that know the right answer. A new stack's *score* is the share of descending ones among the 25 stacks with the nearest statistics. Then ask the same of the language
 # models, and of their *controls*: models of the same size and seed that never saw a regression in training.
 
 # %% mystnb={"image": {"alt": "Share of descending stacks among the nearest, for stacks of known kind and for every language model and its copy that never saw a regression."}} tags=["hide-input"]
@@ -425,7 +425,7 @@ record.all(descent_ladder.ladder_values(rung))
 style.show(draw.ladder(rung))
 
 # %% [markdown]
-# *Stacks that descend are told from their imitations; most language models are like no stack. Bars: the middle half of new stacks of each kind. Discs: language models; open: their controls.*
+# *Stacks that descend are told from their imitations; most language models have imitations or nothing near them. Bars: the middle half of new stacks of each kind. Discs: language models; open: their controls.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-step-joint", "q-step-ladder")
@@ -433,7 +433,7 @@ record.verdicts("q-step-joint", "q-step-ladder")
 # %% [markdown]
 # On stacks made by hand the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. New stacks that descend score {glue:text}`rungs/descending` or more on average, the
 # nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The size that scores least has {glue:text}`rungs/ladder`, the controls have {glue:text}`rungs/twins`. But the median
-# model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and votes of neighbours say nothing outside the cloud.
+# model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and votes of neighbours say nothing so far out.
 #
 # ## Descent with which kernel?
 #

@@ -113,7 +113,7 @@ step = eta * (X.T @ y) / L  # descent from 0 on the mean of (y - w . x)^2 / 2
 assert torch.isclose(linear_attention(Z, x_q, KQ, OV), step @ x_q, atol=1e-5)
 
 # %% [markdown]
-# Does training find these weights? On such prompts it does, in seconds, from random weights:
+# Does training find these weights? On isotropic covariates it does, in seconds, from random weights:
 
 # %% mystnb={"image": {"alt": "Left: loss along training falls to the dotted line of the best gradient step. Right: the trained matrix, five equal entries on the diagonal and zeros beside it."}} tags=["hero"]
 from iclbook.models import Attention
@@ -204,7 +204,7 @@ record.all(section_5.records())
 record.verdict("nagy2026/softmax-precond")
 
 # %% [markdown]
-# Off the line the concentrated head has reached the optimum under its *own* attention, which is not $w^*$. The slider moves the inverse
+# Off the line the concentrated head has reached the optimum under its *own* attention, not the least-squares $w^*$. The slider moves the inverse
 # temperature $\beta$ of scores $\beta x_i^2$.
 
 # %% tags=["hide-input"]
@@ -236,7 +236,7 @@ section_9_1.table(by_mask)
 # *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it (paper: section 9.1). Mean change with two standard errors, of
 # {glue:text}`9.1/seeds` seeds or more and of {glue:text}`9.1/prompts` prompts; last row: the paper, from one seed.* So the kind of attention decides the sign. Verdicts rest on Adam at 0.001, with
 # {glue:text}`9.1/seeds_judged` seeds of softmax attention. Redundant masks, not spectral ones, cost most there: {glue:text}`9.1/softmax/redundant_change` %,
-# where the paper prints 1.7 %. The three printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what one seed does (median over settings). (Errors of the sections below are over seeds. They leave out the prompts that all runs share: 8,192 of them would add
+# where the paper prints 1.7 %. The three printed changes are {glue:text}`q-unstated/one_seed` standard deviations of what one seed does (median over settings). (Standard errors of later sections are over seeds. They leave out the choice of 8,192 shared prompts, which would add
 # {glue:text}`9.1/of_8192` % here.)
 
 # %% [markdown]
@@ -264,7 +264,7 @@ section_9_2.table(trajectories)
 style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
-# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; arrows: beyond the axis; paper: section 9.2). Marks: seeds.* The four
+# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks: seeds.* The four
 # strong covariates carry nearly all of the target's variance, and their trained gains come near the best ones. The four weak ones carry a hundredth of it. The loss hardly depends on their gains, which
 # stay near zero.
 #
@@ -405,8 +405,7 @@ section_9_6.table(diverse)
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
-# plateau there. So the first rate is judged. A typical seed's error improves by {glue:text}`9.6/matched/gain` % with the regulariser, and changes by {glue:text}`9.6/matched/oracle_change` % under the
-# oracle's masks; the paper prints a rise of 3.2 %. At the other rate
+# plateau there. So the fitting rate is judged. The regulariser improves a typical seed's error by {glue:text}`9.6/matched/gain` % (negative: worse), and the oracle's masks change its error by {glue:text}`9.6/matched/oracle_change` %; the paper prints a rise of 3.2 %. At the other rate
 # the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
 #
 # Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
@@ -424,7 +423,7 @@ section_9_6.table(diverse)
 # `iclbook probe --plan --out probes` lists the calls that each row still needs. The probes are `alignment` (section 8.4; Figures 3, 5, 6, 7), `induction` (Figure 2; with `recall`, 6 and 7), `truncation` (section 8.3), `sinks` (Figure 4, section 9.4) and `patterns`
 # (section 9.3). Null models stand beside every result. The last command judges the rows whose models are all there, by rules written before we had any weights.
 #
-# **What the printed statistics can show.** This needs no model.
+# **What the printed statistics can show.** Figures are the paper's.
 #
 # - **Figure 2.** A surprisal that falls in one middle layer of twelve only is already as straight as the printed $R^2 \approx 0.75$: {glue:text}`ladder/induction/one_jump_r2` (in the last layer only:
 #   {glue:text}`ladder/induction/last_jump_r2`).

@@ -19,7 +19,7 @@
 # gradient descent** on the pairs it is shown; with one head it does something else, less well.
 #
 # **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
-# printed scale 0.13 and weight 3.5 are one point on a long curve of nearly equal loss, and the noise of training chooses the point. Now and then a head is still dying when training ends
+# printed scale 0.13 and weight 3.5 are one point on a long curve of nearly equal loss, and the noise of training chooses the point. In some runs a head is still decaying when training ends
 # ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
@@ -166,7 +166,7 @@ style.show()
 #
 # $$\mathrm{smax}(\gamma s)_\ell - \mathrm{smax}(-\gamma s)_\ell = \frac{2\gamma}{L}(s_\ell - \bar s) + O(\gamma^3).$$
 #
-# The bends are even in $\gamma$ and cancel. What is left is linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from zero, on covariates with their mean taken off.
+# The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from zero, on covariates with their mean taken off.
 #
 # The panel, at the head of the page, takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
 
@@ -229,8 +229,8 @@ record.verdicts("fig2.1")
 
 # %% [markdown]
 # The multiple is
-# $\omega$, the entry $\mu$. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of what is not of that form
-# over the norm of what is, averaged over the last tenth of training.)
+# $\omega$, the entry $\mu$. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of the remainder over the
+# norm of the part of that form, averaged over the last tenth of training.)
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
@@ -260,8 +260,8 @@ record.all(trained_circuits.mirror(two))
 record.verdicts("fig2.3")
 
 # %% [markdown]
-# With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Not
-# from every start: some seeds keep heads of one sign and answer worse. By pairs we mean runs with both signs.
+# With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Some
+# seeds instead keep heads of one sign and answer worse. Below, a *pair* of heads has both signs.
 #
 # | Seeds that end with both signs, of {glue:text}`runs/seeds` | two, three and four heads |
 # |---|---|
@@ -311,7 +311,7 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Which starts end with one sign
-# For two heads the first steps decide. Heads of one sign are a stable solution of their own, in which both heads turn the covariates, in opposite senses.
+# For two heads the first steps decide. Heads of one sign are a stable solution of their own, in which the heads rotate the covariates in opposite directions.
 #
 # | Share of runs | two, three, four heads |
 # |---|---|
@@ -443,7 +443,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Two or more heads have the same error at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same divided by that of two heads; dotted: the training length.*
+# *Two or more heads have the same error, to a per cent, at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same divided by that of two heads; dotted: the training length.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.4", "q-eight-heads", "code-values")
@@ -633,7 +633,7 @@ record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; the line is the closed form on the solution manifold.* Above, the same flow, integrated
+# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; solid: the flow; dotted: the closed form on the solution manifold.* Above, the same flow, integrated
 # in this page. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
 
 # %% [markdown]
