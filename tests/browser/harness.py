@@ -142,7 +142,6 @@ class Browser:
             " view.previousElementSibling.childElementCount > 0)",
             VIEW,
         )
-        self.driver.execute_script("for (const image of document.images) image.loading = 'eager'")
         self.settle()
 
     def unfold(self) -> None:
@@ -150,7 +149,8 @@ class Browser:
         self._run("document.querySelectorAll('details.iclbook-fold').forEach((fold) => (fold.open = true))")
 
     def settle(self) -> None:
-        """Wait until pictures and formulas are drawn."""
+        """Wait until pictures in sight or out of the window, also those that a slider has brought, and formulas are drawn."""
+        self.driver.execute_script("for (const image of document.images) image.loading = 'eager'")
         self._wait("[...document.images].every(image => image.complete || !image.checkVisibility())")
         self.typeset()
 
