@@ -6,7 +6,7 @@ from .harness import Browser
 SHEET = 680
 #: Words that have no meaning on paper: code that the page folds, data of figures, live models, signs of links.
 LOST = """
-const skipped = `script, style, noscript, mjx-container, .iclbook-live, .iclbook-origin, .iclbook-filters, .iclbook-hint, .iclbook-code-switch, .iclbook-permalink,
+const skipped = `script, style, noscript, mjx-container, title, .iclbook-live, .iclbook-origin, .iclbook-filters, .iclbook-hint, .iclbook-code-switch, .iclbook-permalink,
   a.headerlink, .widget-subarea, details.above-input, details.below-input, .copybtn, .iclbook-unseen`;
 const article = document.querySelector("article");
 if (!article) return []; // the search page
