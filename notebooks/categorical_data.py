@@ -439,12 +439,12 @@ record.verdict("wang2025/fig8")
 # | distance in accuracy | {glue:text}`fig8/gaps` |
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
 #
-# Both kinds of model train for the 20,000 minibatches of the published code. The tolerances for one block decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
+# The tolerances for one block decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
 # distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its starts come to GD's accuracy, the others stay on
 # a plateau (mean of five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that end within three points. With softmax the paper
 # sees several curves of Trained TF. Here its starts are {glue:text}`fig8/softmax_span` apart on average, and with another kernel up to {glue:text}`fig8/other_span`. The paper's bound is below 0.6 on
 # the authors' own embeddings: {glue:text}`fig8/authors_bounds` for the $W_e$ of their program's trainings and for that of figure 9. The bound rises with the width of the embeddings: it is
-# {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws of $W_e$).
+# {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_and_9.figure_9(get, profile, contexts=16 if paper else 2)

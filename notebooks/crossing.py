@@ -169,7 +169,7 @@ style.show(draw.waits(found), of=[waited])
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### What the loss says before any flow
 #
 # A program can count in our place. It looks for the direction $v$ in which the loss falls most on a small sphere: $L(0) - L(rv) = s\,r^p$. It needs the loss and its gradient near zero, and no
@@ -216,6 +216,7 @@ style.show(
 record.verdicts("q-waits-chance", "q-waits-noise")
 
 # %% [markdown]
+# ### In ordinary training
 # Does the law matter in ordinary training? **Plain SGD** follows it for a while, with 64 fresh prompts in every step, at rate 0.05. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
 # {glue:text}`stages/second/share` show the degree that this predicts.
 #

@@ -210,7 +210,7 @@ record.verdict("nagy2026/softmax-precond")
 # %% tags=["hide-input"]
 section_5.show_temperature(few=not paper)
 
-# %% [markdown]
+# %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Heads restricted to bands (section 9.1)
 #
 # The model has one layer and four heads. Its covariates have variances $\lambda$ from 10 down to 0.01, two of each. If each head had a gain of its own for its own band, one step would do what a

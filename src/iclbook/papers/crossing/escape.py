@@ -230,7 +230,7 @@ def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
                 "measured": _figures(of["measured"].mean()),
             }
         )
-    return pd.DataFrame(rows).set_index("model")
+    return pd.DataFrame(rows).set_index("model").rename_axis(None).rename_axis("model", axis="columns")
 
 
 # -- weight decay -------------------------------------------------------------------------------------------------------------
