@@ -24,7 +24,9 @@ def matrix(rows: list[Row]) -> np.ndarray:
     """The cells of one heat map, by their places."""
     places = np.array([(float(row["y"]), float(row["x"])) for row in rows])
     found = np.empty([len({*column}) for column in places.T])
-    found[tuple(np.unique(column, return_inverse=True)[1] for column in places.T)] = [float(row["value"]) for row in rows]
+    found[tuple(np.unique(column, return_inverse=True)[1] for column in places.T)] = [
+        float(row["value"]) for row in rows
+    ]
     return found
 
 

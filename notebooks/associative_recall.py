@@ -171,10 +171,7 @@ fig, ax = style.figure(1, height=2.6)
 ax.plot(losses)
 for matched in range(3):
     style.theory_line(
-        ax,
-        (0, 600),
-        (recall.plateau_dp(matched),) * 2,
-        f"m = {matched} matched",
+        ax, (0, 600), (recall.plateau_dp(matched),) * 2, f"m = {matched} matched"
     )
 ax.set(xlabel="step", ylabel="expected loss", xlim=(0, 600))
 style.name_ends(ax)
