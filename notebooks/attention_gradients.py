@@ -16,7 +16,7 @@
 #
 # What does one step of gradient descent do to an attention head? This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in
 # it. *Routing*: a query moves attention towards the keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use
-# it. It likens the two to the E- and the M-step of EM, proposes a larger learning rate for values, and reports that this trains a head on a Markov chain 2.3 times as fast.
+# it. It likens the two to the E- and the M-step of EM, and proposes a larger learning rate for values.
 #
 # **What came out.** The closed forms are exact. What the paper says in words is true where it restates a formula, and often false of what follows when everything moves at once. A larger rate for
 # the values does make training faster, but so does a larger rate for everything. (All letters: [Notation and glossary](../book/notation.md).)

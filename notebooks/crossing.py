@@ -136,7 +136,7 @@ show_model(waiting_time())
 # This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019; from saddle to saddle: Jacot and others 2021), for deep nonlinear networks
 # Rawal and DeWeese (2026) derive $\epsilon^{-(r-2)}$ with $r$ layers at the bottleneck scale, and in single-index models $p$ is the information exponent (Ben Arous, Gheissari and Jagannath 2021) or the
 # leap (Abbe, Boix-Adsera and Misiakiewicz 2023). New here: one count for attention models of five papers, the constants, and what chance, batches and decay do to them. The count depends on the symmetry of the prompts as much as on the
-# model. (The paper on associative recall {cite}`recall2025` names the same growth, $1/\epsilon$, by $p - 1 = 2$. Heads are from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
+# model. (Associative recall is from {cite}`recall2025`, heads from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
 # Trained TF from {cite}`wang2025`.)
 #
 # The models of the table, in a line each. *Heads* are softmax attention with all four matrices free, *linear attention* is the same without a softmax, and *reduced heads* have two numbers each. The
@@ -172,8 +172,9 @@ record.verdict("crossing/q-waits")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### What the loss says before any flow
 #
-# A program can count in our place. It looks for the direction $v$ in which the loss falls most on a small sphere: $L(0) - L(rv) = s\,r^p$. It needs the loss and its gradient near zero, and no
-# flow. Along $v$ the flow is radial, $\dot r = p\,s\,r^{p-1}$, so $p$ and $s$ give the constant of the law as well. A start $b$ times smaller than $r$ waits longer by
+# A program can count in our place. It looks for the direction $v$ in which the loss falls most on a small sphere: $L(0) - L(rv) = s\,r^p$.
+#
+# Along $v$ the flow is radial, $\dot r = p\,s\,r^{p-1}$, so $p$ and $s$ give the constant of the law as well. A start $b$ times smaller than $r$ waits longer by
 #
 # $$\frac{\log b}{2s} \quad (p = 2), \qquad \frac{b^{p-2} - 1}{p\,(p-2)\,s\,r^{p-2}} \quad (p > 2).$$
 #

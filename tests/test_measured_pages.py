@@ -230,7 +230,7 @@ def test_formulas_are_no_stops_focus_is_seen_and_handles_are_large(seen):
 # --- what a reader reads --------------------------------------------------------------------------------------------------
 
 TEXTS = """
-const skipped = "code, pre, kbd, script, style, noscript, template, textarea, mjx-container, .iclbook-still";
+const skipped = "code, pre, kbd, script, style, noscript, template, textarea, mjx-container, svg title, .iclbook-still";
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 const texts = [];
 while (walker.nextNode()) {

@@ -253,7 +253,7 @@ def plot_maps(m: Maps) -> Figure:
             named = np.isin(m.tokens[:, 2], m.shown)
             ax.plot(*m.tokens[~named, :2].T, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
             for x, y, label in m.tokens[named]:
-                ax.text(x, y, f"{label:.0f}", color="white", fontsize=6.5, ha="center", va="center")
+                ax.text(x, y, f"{label:.0f}", color="white", fontsize=6.5, ha="center", va="center", gid="point")
             axes[0, m.shown.index(category)].set_title(f"category {category}")
         row[0].set_ylabel(name)
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
