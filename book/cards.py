@@ -162,7 +162,7 @@ def twice(numbers):
 
 
 def steps(numbers):
-    """Four squares: with each step of descent, which a block takes, four coloured regions appear more clearly."""
+    """Four squares: with each step of descent, which a block takes, coloured regions appear more clearly."""
     import torch
 
     from iclbook.papers.wang2025 import sliders
@@ -180,7 +180,7 @@ def steps(numbers):
     ax.spines[:].set_visible(False)
     ax.set_xticks([0.5 + 1.08 * k for k in range(4)], ["1 block", "2", "4", "8"], fontsize=9)
     ax.tick_params(length=0)
-    ax.set_title("a block is a step: four regions appear", fontsize=9)
+    ax.set_title("a block is a step: regions sharpen", fontsize=9)
     return fig
 
 

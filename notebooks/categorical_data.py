@@ -442,7 +442,7 @@ record.verdict("wang2025/fig8")
 # The tolerances for one block decide. They would not accept Trained TF with softmax attention beside GD with linear attention, a
 # distance of {glue:text}`fig8/control_gap`. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its starts come to GD's accuracy, the others stay on
 # a plateau (mean of five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that end within three points. With softmax the paper
-# sees several curves of Trained TF. Here its starts are {glue:text}`fig8/softmax_span` apart on average, and with another kernel up to {glue:text}`fig8/other_span`. The paper's bound is below 0.6 on
+# sees several curves of Trained TF. Logarithms of the spread of its starts over that with RBF, Laplacian and exponential: {glue:text}`fig8/softmax_wider`. The paper's bound is below 0.6 on
 # the authors' own embeddings: {glue:text}`fig8/authors_bounds` for the $W_e$ of their program's trainings and for that of figure 9. The bound rises with the width of the embeddings: it is
 # {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws).
 
@@ -452,8 +452,8 @@ style.show(figures_8_and_9.plot_maps(maps), of=map(get, ["published_map"]))
 record.all(values | figures_8_and_9.own_kernel(answers[0]))
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. White: the context's examples, those of the
-# three categories as numbers.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. Circles: the context's examples; discs:
+# those of the column's category.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig9", "q-own-kernel")

@@ -210,9 +210,7 @@ def _words(figure: Figure) -> Iterator[tuple[str, Text | Legend]]:
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     for ax in figure.axes:
         texts += [("title", text) for text in figure_data.titles_of(ax)]
-        texts += [
-            ("words", text) for text in ax.texts if text.get_gid() != "point"
-        ]  # a number that is a point, among points
+        texts += [("words", text) for text in ax.texts]
         for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
             name = axis.axis_name
             texts += [(f"{name} label", axis.label), (f"{name} exponent", axis.offsetText)]

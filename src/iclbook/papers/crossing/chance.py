@@ -5,7 +5,7 @@ Over draws of regression with beta ~ N(0, I / d) and L examples ``E|c|^2 = (d + 
 wait is about ``min(C eps^-2, sqrt(N) log(1 / eps))``: chance takes over below sizes of order ``N^(-1/4)``.
 
 With a fresh batch of B prompts in each step of size eta, c has another direction in each step, and the logarithm of the weights' size takes random steps: it
-diffuses by one in about ``B / (eta sqrt(B) 2 |c|)^2`` steps. Waits longer than that are no power of the size.
+diffuses by one in about ``1 / (eta 2 |c|)^2`` steps, with the ``|c|`` of a batch, which is proportional to ``B / eta^2``. Longer waits can bend below the power.
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ from ...store import Results
 from ...tasks.linear_regression import AffineRegression
 from ...training.flow import gradient_flow
 from ...training.landscape import Landscape
-from .models import FIRST, MODELS, Array, heads_of, mirrored, prompts
+from .models import MODELS, Array, heads_of, mirrored, prompts
 from .waits import SIZES, Resting, Sizes, leave
 
 #: Radius at which the search begins, by what it grows while nothing is seen to fall, and the fall, as a share of the loss at 0, that rounding cannot make.
@@ -187,18 +187,12 @@ def longer_waits(results: Results) -> dict[str, dict[str, Array]]:
 
 def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[str, Array]) -> dict[str, object]:
     """How far exponents lie from the degrees that hold (``off``; ``naive_off`` are counts of the factors on the path to the answer); waits measured over predicted
-    (``ratios``, means over draws; ``swapped``: each draw with another's strength); and ``random``: growth of the waits ``(D, 4)`` of the models of :data:`MODELS`
-    from a random direction, over the prediction for a start as long along the direction of the first fall, which is one for p = 2."""
+    (``ratios``, means over draws; ``swapped``: each draw with another's strength); and ``random``: the same of the waits ``(D, 4)`` of the models of :data:`MODELS` with
+    p = 2 from random directions, median."""
     exponents = {name: np.mean([one.exponent for one in of["first"]]) for name, of in found.items()}
-    detours = []
-    for name in found.keys() & waited.keys():
-        sizes, first = SIZES[name], found[name]["first"]
-        lengths = [
-            sizes.scales()[2] * np.linalg.norm(EVERY[name](FIRST + i).start(FIRST + i)) for i in range(len(first))
-        ]
-        along = [one.longer(length, sizes.factor) for one, length in zip(first, lengths, strict=True)]
-        if sizes.p == 2:
-            detours.append(np.diff(waited[name])[:, -1] / along)
+    # of two factors the prediction holds for every size and direction
+    pairs = [name for name in found.keys() & waited.keys() if SIZES[name].p == 2]
+    random = [np.diff(waited[name])[:, -1] / found[name]["predicted"] for name in pairs]
     ratios = Estimate.mean(np.array([of["measured"] / of["predicted"] for of in found.values()]))
     return {
         "escape/off": np.array([abs(exponents[name] - ALL_SIZES[name].p) for name in found]),
@@ -206,7 +200,7 @@ def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[st
         "escape/ratios": ratios,
         "escape/worst": float(np.abs(ratios.value - 1).max()),
         "escape/swapped": np.array([np.mean(of["measured"] / np.roll(of["predicted"], 1)) for of in found.values()]),
-        "escape/random": float(np.median(detours)),
+        "escape/random": float(np.median(random)),
     }
 
 
@@ -237,6 +231,8 @@ def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
 
 #: Models that decay keeps, and the size below which it should.
 DECAYED, STUCK = ("recall", "heads"), 0.03
+#: Halvings of the logarithm of a factor of four, between half and twice the predicted size.
+ROUNDS = 9
 
 
 def decayed(landscape: Landscape, decay: float) -> Landscape:
@@ -254,13 +250,12 @@ def leaves(landscape: Landscape, start: Array) -> bool:
     length = np.linalg.norm(start)
     grown = lambda theta: np.linalg.norm(theta) / length - 3  # noqa: E731
     gone = lambda theta: 1 / 3 - np.linalg.norm(theta) / length  # noqa: E731
-    # the second event ends the flow as well: it is then at rest for ever
     both = lambda theta: max(grown(theta), gone(theta))  # noqa: E731
     flow = gradient_flow(landscape.gradient, start, 1e9, events=[both], stop_at=0, rtol=1e-8, atol=1e-12)
     return bool(grown(flow.states[-1]) > gone(flow.states[-1]))
 
 
-def thresholds(model: str, draws: Sequence[int], rounds: int = 9) -> dict[str, Array]:
+def thresholds(model: str, draws: Sequence[int], rounds: int = ROUNDS) -> dict[str, Array]:
     """For each draw ``decay``, chosen so that :data:`STUCK` is the predicted threshold, and the threshold ``found`` by bisection of flows between half and twice of it."""
     decays, found = [], []
     for draw in draws:
@@ -280,5 +275,11 @@ def thresholds(model: str, draws: Sequence[int], rounds: int = 9) -> dict[str, A
 
 
 def decay_values(results: Results) -> dict[str, object]:
-    """Thresholds found over those predicted, of :data:`DECAYED`, means over draws."""
-    return {"decay/ratios": Estimate.mean(np.array([results[f"{name}/found"] / STUCK for name in DECAYED]))}
+    """Thresholds found over those predicted, of :data:`DECAYED`, means over draws whose errors hold half of the last bracket; and over those of a law without the factor p, ``(decay / s)^(1 / (p - 2))``."""
+    found = {name: results[f"{name}/found"] / STUCK for name in DECAYED}
+    powers = {name: ALL_SIZES[name].p for name in DECAYED}
+    mean = Estimate.mean(np.array([*found.values()]))
+    return {
+        "decay/ratios": Estimate(mean.value, np.hypot(mean.error, np.log(4) / 2 ** (ROUNDS + 1))),
+        "decay/without_p": np.array([found[name].mean() / p ** (1 / (p - 2)) for name, p in powers.items()]),
+    }

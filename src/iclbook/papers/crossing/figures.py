@@ -79,6 +79,8 @@ def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
         fine = np.geomspace(CHANCE_SIZES[-1], CHANCE_SIZES[-1] * 16, 40)
         law = times[-1] - slope * np.log(fine / fine[0])
         left.plot(fine[law > 1], law[law > 1], color=colour, lw=1)
+        if n not in (counts[0], counts[len(counts) // 2 - 1], counts[-1]):
+            continue  # names of all would lie on each other
         left.annotate(
             f"N = {n:,}",
             (CHANCE_SIZES[-1], times[-1]),
