@@ -127,9 +127,9 @@ def schedule(numbers):
     rows = numbers("attention_gradients", "training loss against step of every way to train")
     fig, ax = card("step", "loss")
     ax.plot(*series(rows, "schedule: 10x $W_V$").T, color=style.COLOURS["schedule"], lw=2)
-    ax.plot(*series(rows, "rate 1").T, color=ORANGE, lw=2)
+    ax.plot(*series(rows, "rate 1").T, color=style.COLOURS["sgd"], lw=2)
     say(ax, 0.98, 0.86, "EM-like schedule", style.COLOURS["schedule"], "right", "bottom")
-    say(ax, 0.03, 0.04, "one larger rate for all", ORANGE, "left", "bottom")
+    say(ax, 0.03, 0.04, "one larger rate for all", style.COLOURS["sgd"], "left", "bottom")
     return fig
 
 
