@@ -139,7 +139,7 @@ show_model(waiting_time())
 # model. (Associative recall is from {cite}`recall2025`, heads from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
 # Trained TF from {cite}`wang2025`.)
 #
-# The models of the table, in a line each. *Heads* are softmax attention with all four matrices free, *linear attention* is the same without a softmax, and *reduced heads* have two numbers each. The
+# *Heads* are softmax attention with all four matrices free, *linear attention* is the same without a softmax, and *reduced heads* have two numbers each. The
 # *sticky chain* is a classifier of a Markov chain that often stays where it is. A *GD block* takes a gradient step for categories by construction; *Trained TF* has the same shape and free matrices, and
 # with *embeddings held* only the vectors of its classes stay fixed. The *degree* of a model is its number $p$.
 #
@@ -218,7 +218,7 @@ record.verdicts("q-waits-chance", "q-waits-noise")
 
 # %% [markdown]
 # ### In ordinary training
-# Does the law matter in ordinary training? **Plain SGD** follows it for a while, with 64 fresh prompts in every step, at rate 0.05. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
+# **Plain SGD** follows the law for a while, with 64 fresh prompts in every step, at rate 0.05. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
 # {glue:text}`stages/second/share` show the degree that this predicts.
 #
 # | Degree | predicted | measured | standard error |

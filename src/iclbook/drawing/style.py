@@ -147,8 +147,8 @@ def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
 
 
 def name_ends(ax: Axes, apart: float = 0.08) -> None:
-    """Write the names of lines at their right ends, in their colours, in place of a legend: at least a share ``apart`` of the panel's height from each other, each
-    joined to its end by a thin stroke. The limits of the panel must stand."""
+    """Write the names of lines at their right ends, in their colours, in place of a legend: at least a share ``apart`` of the panel's height from each other.
+    The limits of the panel must stand."""
     to_axes = ax.transData + ax.transAxes.inverted()
     lines = [line for line in ax.lines if not line.get_label().startswith("_")]
     ends = sorted((float(to_axes.transform(line.get_xydata()[-1])[1]), n) for n, line in enumerate(lines))
@@ -156,11 +156,9 @@ def name_ends(ax: Axes, apart: float = 0.08) -> None:
     for i in list(range(len(ends) - 1)) * 40:  # neighbours push each other away until all have room
         push = max(apart - heights[i + 1] + heights[i], 0) / 2
         heights[i], heights[i + 1] = heights[i] - push, heights[i + 1] + push
-    for height, (end, n) in zip(heights, ends, strict=True):
-        look = {"fontsize": 8.5, "color": lines[n].get_color(), "va": "center"}
-        stroke = {"arrowstyle": "-", "lw": 0.6, "color": look["color"], "shrinkA": 0, "shrinkB": 0}
-        at = {"xycoords": "axes fraction", "textcoords": "axes fraction", "arrowprops": stroke}
-        ax.annotate(lines[n].get_label(), (1, end), (1.05, height), **at, **look)
+    for height, (_, n) in zip(heights, ends, strict=True):
+        look = {"xycoords": "axes fraction", "xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(lines[n].get_label(), (1, height), fontsize=8.5, color=lines[n].get_color(), **look)
 
 
 def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:

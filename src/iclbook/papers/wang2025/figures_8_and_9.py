@@ -265,7 +265,7 @@ def plot_maps(m: Maps) -> Figure:
             own = m.tokens[:, 2] == category
             ax.plot(*m.tokens[~own, :2].T, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
             ax.plot(*m.tokens[own, :2].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
-            axes[0, m.shown.index(category)].set_title(f"category {category}")
+            axes[0, m.shown.index(category)].set_title(f"c = {category}")
         row[0].set_ylabel(name)
     fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
     return fig
