@@ -374,13 +374,12 @@ record.verdicts("fig4", "n10", "q-published")
 # ## Two blocks, trained freely
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL of two blocks against the number of training contexts, GD and Trained TF."}} tags=["hide-input"]
-ends = L[0], L[-1]
-deep = figures_3_to_5.swept(get, ends, figures_3_to_5.TWO_BLOCKS)
+deep = figures_3_to_5.swept(get, L, figures_3_to_5.TWO_BLOCKS)
 two_blocks = [
     n for n in studies if n.startswith(("published_blocks_", "published_two_"))
 ]
-style.show(figures_3_to_5.plot_two_blocks(ends, deep), of=map(get, two_blocks))
-record.all(figures_3_to_5.figure_5(ends, deep, sweep))
+style.show(figures_3_to_5.plot_two_blocks(L, deep), of=map(get, two_blocks))
+record.all(figures_3_to_5.figure_5(L, deep, sweep))
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained and tested on the authors' own contexts.
@@ -400,6 +399,7 @@ record.verdict("wang2025/fig5-left")
 # more than 25,000. Their gap at 2,048 contexts is {glue:text}`fig5/printed_more` nats larger than with one block. Is the gap one of data or of optimisation?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL levels off; with 32,768, as for GD, the two curves stay together."}}
+ends = L[0], L[-1]
 style.show(figures_3_to_5.plot_fits(get, ends), of=map(get, two_blocks))
 
 # %% [markdown]

@@ -68,7 +68,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "tf_deep": (2000, 6),  # of two-block TF
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
-    "long": ((1000, 10000), (6, 6)),  # of two-block TF at figure 5's two L: with few contexts its NLL soon rises
+    "long": ((1000, 6000, 10000), (6, 6)),  # of two-block TF at each L: with few contexts its NLL soon rises
     "map": (3000, 6),  # of figures 8 to 11 on the authors' W_e and on others
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
@@ -176,12 +176,11 @@ def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
     records. At the largest number, where the two are compared, there are more starts."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
     cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
-    smallest = s.L[0] == L
-    seeds = range(s.few if smallest else s.seeds)
+    seeds = range(s.seeds if L == s.L[-1] else s.few)
     gd_runs, tf_runs = (runs_of(seeds, rate, 0) for rate in (GD_RATE, LONG_RATE))
-    gd = by_depth(cached, gd_runs, s.depths if smallest else (2,), GD_PARAMETERS)
+    gd = by_depth(cached, gd_runs, s.depths if L == s.L[0] else (2,), GD_PARAMETERS)
     tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
-    free = study(f"published_two_tf_L{L}", L, [tf], s.long[not smallest], 64)
+    free = study(f"published_two_tf_L{L}", L, [tf], s.long[s.L.index(L)], 64)
     free = replace(free, groups=(replace(tf, schedule=Cosine(end=0.01), keep_at=free.record[-5:]),))
     return [study(f"published_blocks_L{L}", L, gd, s.wide, 64), free]
 
@@ -279,7 +278,7 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
         *(one for L in s.L for one in figure_3(L, s)),
         figure_4(s),
         published_block(s),
-        *(one for L in (s.L[0], s.L[-1]) for one in figures_4_and_5(L, s)),
+        *(one for L in s.L for one in figures_4_and_5(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
         *published(s),
