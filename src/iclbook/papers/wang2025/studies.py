@@ -176,9 +176,9 @@ def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
     records. At the largest number, where the two are compared, there are more starts."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
     cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
-    seeds = range(s.seeds if L == s.L[-1] else s.few)
+    seeds = range(s.seeds if s.L[-1] == L else s.few)
     gd_runs, tf_runs = (runs_of(seeds, rate, 0) for rate in (GD_RATE, LONG_RATE))
-    gd = by_depth(cached, gd_runs, s.depths if L == s.L[0] else (2,), GD_PARAMETERS)
+    gd = by_depth(cached, gd_runs, s.depths if s.L[0] == L else (2,), GD_PARAMETERS)
     tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
     free = study(f"published_two_tf_L{L}", L, [tf], s.long[s.L.index(L)], 64)
     free = replace(free, groups=(replace(tf, schedule=Cosine(end=0.01), keep_at=free.record[-5:]),))
