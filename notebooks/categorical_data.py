@@ -336,7 +336,7 @@ style.show(
     figures_3_to_5.plot_depths(by_depth),
     of=map(get, ["deep_gd", f"published_blocks_L{L[0]}"]),
 )
-record.all(figures_3_to_5.figure_4(by_depth))
+record.all(figures_3_to_5.figure_4(by_depth, get("published_blocks_more")))
 record.all(figures_3_to_5.on_the_authors_contexts(get, profile))
 record.all(construction.absorbed() | figures_3_to_5.of_printed_values())
 

@@ -182,7 +182,11 @@ def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
     tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
     free = study(f"published_two_tf_L{L}", L, [tf], s.long[s.L.index(L)], 64)
     free = replace(free, groups=(replace(tf, schedule=Cosine(end=0.01), keep_at=free.record[-5:]),))
-    return [study(f"published_blocks_L{L}", L, gd, s.wide, 64), free]
+    found = [study(f"published_blocks_L{L}", L, gd, s.wide, 64), free]
+    if s.L[0] == L:  # further starts of the two numbers of blocks between which NLL still has to fall
+        more = by_depth(cached, runs_of(range(s.few, s.seeds), GD_RATE, 0), sorted({3, s.depths[-1]}))
+        found.append(study("published_blocks_more", L, more, s.wide, 64))
+    return found
 
 
 def square(s: Sizes) -> list[Study]:
