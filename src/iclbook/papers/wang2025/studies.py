@@ -295,8 +295,8 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 #: Key of a figure's minutes -> beginnings of the names of its studies; every name begins with the empty one.
 MINUTES = {
     "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
-    "time/fig4": ("deep_gd", "published_blocks_L2048"),
-    "time/fig5-left": ("published_blocks", "published_two_"),
+    "time/fig4": ("deep_gd", "published_blocks_L2048", "published_blocks_more"),
+    "time/fig5-left": ("published_blocks_L", "published_two_"),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
     "time/fig8-9": ("square", "published_map", "published_quadrants", "quadrants"),
     "time/fig10-11": ("long",),
