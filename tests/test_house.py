@@ -29,6 +29,7 @@ FLOORS = (
         "random",
         "sources",
         "statistics",
+        "theory",
         "threefry",
     },
     {"claims", "models", "store", "tasks"},

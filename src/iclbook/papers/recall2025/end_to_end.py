@@ -168,8 +168,7 @@ def simplified(w: Array, scale: float) -> Array:
 
 def shares_of(rested: Array) -> Estimate:
     """Share of seeds at each plateau, ``(S, order - 2) -> (order - 2,)``."""
-    every = [Estimate.share(int(hits), len(rested)) for hits in rested.sum(0)]
-    return Estimate(*np.transpose([(of.value, of.error) for of in every]))
+    return Estimate.stack(Estimate.share(int(hits), len(rested)) for hits in rested.sum(0))
 
 
 def free_values(runs: Mapping[str, Arrays]) -> Values:
@@ -199,5 +198,5 @@ def free_values(runs: Mapping[str, Arrays]) -> Values:
         learned = run["held_loss"][-1] < task.plateau_dp(0) / 10
         for key, hits in (("rests", calm), ("learned", learned), ("found", after)):
             if (key, name) != ("rests", "window"):  # recorded at each plateau
-                values[f"free/{key}_{name}"] = Estimate.share(int(hits.sum()), hits.size)
+                values[f"free/{key}_{name}"] = Estimate.share(hits)
     return values | {"free/found_start": max(at_start)}

@@ -256,7 +256,7 @@ def order_values(found: dict[str, Array], grid: Grid) -> Values:
     return {
         "census/runs": grid.runs,
         "census/joint": together.value[np.argsort(grid.beta_scales)],
-        "census/joint_small": Estimate(together.value[smallest], together.error[smallest]),
+        "census/joint_small": together[smallest],
         "census/w0": at(0.0),
         "census/ratio_003": at(0.03),
         "census/ratio_01": at(0.1),
