@@ -33,7 +33,7 @@ FLOORS = (
         "threefry",
     },
     {"claims", "models", "store", "tasks"},
-    {"drawing", "sliders", "training", "workers"},
+    {"drawing", "measuring", "sliders", "training", "workers"},
     {"papers"},
     {"inputs", "replication"},
     {"execution"},

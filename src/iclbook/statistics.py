@@ -88,9 +88,9 @@ class Estimate:
 
     @classmethod
     def share(cls, hits: int | Array, trials: int | None = None) -> "Estimate":
-        """Share of independent trials with its error by Agresti and Coull (:func:`share_error`): of so many hits, or of what holds ``(n,)``."""
+        """Share of independent trials with its error by Agresti and Coull (:func:`share_error`): of so many hits, or of all entries of an array that hold."""
         if trials is None:
-            hits, trials = int(np.sum(hits)), len(hits)
+            hits, trials = int(np.sum(hits)), int(np.size(hits))
         return cls(hits / trials, share_error(hits, trials))
 
     @classmethod

@@ -121,7 +121,8 @@ def construct(d: int, n_outputs: int, eta: float, w0: Array | None = None, curva
     size = d + n_outputs
     select, value = np.zeros((size, size)), np.zeros((size, size))
     select[:d, :d] = np.eye(d)
-    value[:d, :d] = -curvature / eta * np.eye(d)
+    if curvature:
+        value[:d, :d] = -curvature / eta * np.eye(d)
     value[d:, d:] = -np.eye(n_outputs)
     if w0 is not None:
         value[d:, :d] = w0

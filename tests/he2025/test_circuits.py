@@ -11,8 +11,7 @@ from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settle
 from iclbook.papers.he2025.figures_3_2_to_3_5 import UNUSED, USED, read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import History, Run
-from iclbook.training.study import Group, Study
+from iclbook.training import Group, History, Run, Study
 
 # -- circuits to heads ------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ def floor_values(chain: StickyChain, sequences: int) -> dict[str, Estimate]:
     """Best loss from the noisy inputs minus best loss from the clean state, on the same sequences, nats."""
     excess, clear = [], replace(chain, noise=0.0)
     for seed in range(sequences):
-        numbers = random.drawn(chain, seed, 9, ())
+        numbers = random.drawn(chain, seed, random.PURPOSES["floor of a chain"], ())
         excess.append(chain.bayes_loss(chain.sequence(*numbers)) - clear.bayes_loss(clear.sequence(*numbers)))
     return {"floor/excess": Estimate.mean(excess)}
 

@@ -16,7 +16,7 @@ from ...drawing import style
 from ...statistics import Estimate, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
-from ...training.study import Study
+from ...training import Study
 from . import closed_forms as closed
 from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, value_paths
 from .figures_6_to_8 import COLOUR, NAME, Curves

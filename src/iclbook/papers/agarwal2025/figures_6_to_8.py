@@ -18,8 +18,7 @@ from ...drawing.figure_data import Table
 from ...statistics import Estimate, prediction, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
-from ...training import FullBatch
-from ...training.study import Study
+from ...training import FullBatch, Study
 from .chain_runs import INIT_SCALE, data, runs_of
 from .runs import ARMS
 

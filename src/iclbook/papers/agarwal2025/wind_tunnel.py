@@ -15,7 +15,7 @@ from ...numbers import number
 from ...statistics import Estimate, ratio_error
 from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
-from ...training.study import Study
+from ...training import Study
 from .figure_9 import frame_values, way_left
 from .runs import probe_numbers
 

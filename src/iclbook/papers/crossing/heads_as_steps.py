@@ -24,9 +24,7 @@ from ...store import Results
 from ...tasks import Batch, LinearRegression
 from ...tasks.linear_regression import AffineRegression
 from ...tasks.spectral_regression import SpectralRegression
-from ...training import Run, Sgd
-from ...training.groups import Observation
-from ...training.study import Group, Study
+from ...training import Group, Observation, Run, Sgd, Study
 from ..he2025.circuits import settled, zero_sum
 from .models import Array, prompts
 

@@ -16,7 +16,7 @@ import torch
 from ...errors import UserError
 from ...statistics import Estimate
 from ...store import Results
-from ...training.flow import Flow, gradient_flow
+from ...training import Flow, gradient_flow
 from ...training.landscape import Landscape
 from ..recall2025.stages import first_passage
 from .models import FIRST, MODELS, Array, softmax_heads

@@ -16,7 +16,7 @@ from ...drawing.figure_data import Table
 from ...models import Attention
 from ...statistics import Estimate, jackknife, median_error, run_sd
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from . import circuits
 from .circuits import Heads, Records, by_reading, largest_ratio, typical
 from .loss import manifold_gamma

@@ -15,7 +15,7 @@ from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from ...statistics import Estimate, standard_error
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import printed_numbers
 from .common import by_setting, legend_above
 from .studies import SPECTRUM

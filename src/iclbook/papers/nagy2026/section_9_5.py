@@ -12,7 +12,7 @@ from scipy.special import fdtri
 from ...drawing import style
 from ...statistics import Estimate, ratio_terms, standard_error
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import printed_numbers
 from .common import by_rate, cross, legend_above, named_ticks, strip
 

@@ -10,7 +10,7 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...statistics import Estimate, t_of_mean
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import ITEMS, printed_numbers
 from .common import by_rate, cross, legend_above, named_ticks, on_probes, strip
 from .studies import CONFIGURATIONS

@@ -16,10 +16,8 @@ from ...project import check_profile
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import AssociativeRecall, Batch
-from ...training import Run, gradient_flow
-from ...training.groups import Momentum
+from ...training import Group, Momentum, Run, Study, gradient_flow
 from ...training.history import KEPT
-from ...training.study import Group, Study
 from .stages import Values, first_passage, middles
 from .theory import Array, Population, jump_limit
 

@@ -11,9 +11,7 @@ from ...draw import numpy_rng
 from ...project import check_profile
 from ...statistics import Estimate, bootstrap_error, clustered_share_error
 from ...tasks import AssociativeRecall
-from ...training import Flow, gradient_flow
-from ...training.computation import Computation
-from ...training.flow import first_crossings
+from ...training import Computation, Flow, first_crossings, gradient_flow
 from .theory import Array, Population, chained_times, jump_limit
 
 Values = dict[str, object]

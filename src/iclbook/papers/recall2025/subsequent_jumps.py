@@ -5,8 +5,7 @@ import numpy as np
 from ...draw import numpy_rng
 from ...statistics import Estimate
 from ...tasks import AssociativeRecall
-from ...training import gradient_flow
-from ...training.flow import first_crossings
+from ...training import first_crossings, gradient_flow
 from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small
 from .theorem_3_1 import start
 from .theory import Array, Population, chained_times, jump_limit

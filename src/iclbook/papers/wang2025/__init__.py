@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from ...training.catalogue import Catalogue
-from ...training.study import Study
+from ...training import Catalogue, Study
 from .images import image_studies
 from .studies import synthetic_studies
 
