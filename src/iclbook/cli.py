@@ -275,6 +275,23 @@ def probe(options: argparse.Namespace) -> int:
 
 
 @command(
+    "say what a chapter still lacks: exercises, alternative texts, values that nothing reads, errors, references, lists of chapters",
+    "Nothing is run. Each line ends in what to do; the exit code is 1 when there is one.\n\nexample: iclbook doctor he2025",
+    option("key", "KEY", "a paper's key or its chapter (default: all)", nargs="?"),
+)
+def doctor(options: argparse.Namespace) -> int:
+    from .check.doctor import problems
+    from .claims import all_ledgers, ledger_of
+
+    root = find_root()
+    ledgers = all_ledgers(root) if options.key is None else [ledger_of(options.key, root)]
+    found = {ledger.paper: problems(ledger, root) for ledger in ledgers}
+    for paper, lines in found.items():
+        say("\n".join(f"{paper}: {problem}. {hint}" for problem, hint in lines) or f"{paper}: nothing is missing")
+    return MOVED if any(found.values()) else 0
+
+
+@command(
     "begin a paper: a package, ledger, chapter, references and tests that work at once",
     "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in _toc.yml, book/intro.md and\n"
     "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
