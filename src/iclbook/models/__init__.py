@@ -3,5 +3,3 @@
 from .attention import ACTIVATIONS, Attention, ReducedAttention, attend
 from .model import Model
 from .recall_transformer import RecallTransformer
-
-__all__ = ["ACTIVATIONS", "Attention", "Model", "RecallTransformer", "ReducedAttention", "attend"]

@@ -22,29 +22,3 @@ from .history import History
 from .one_run import train
 from .study import Study
 from .trainer import Trainer
-
-__all__ = [
-    "Adam",
-    "AdamW",
-    "Catalogue",
-    "Computation",
-    "Cosine",
-    "FixedSet",
-    "Flow",
-    "FullBatch",
-    "Group",
-    "History",
-    "Momentum",
-    "Observation",
-    "OneCycle",
-    "Run",
-    "Sgd",
-    "Study",
-    "Trainer",
-    "cross_entropy",
-    "first_crossings",
-    "gradient_flow",
-    "next_token",
-    "squared_error",
-    "train",
-]

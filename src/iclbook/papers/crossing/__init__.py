@@ -4,8 +4,6 @@ from ...training import Catalogue, Computation, Study
 from . import chance, escape, heads_as_steps, rates, waits
 from .models import FIRST
 
-__all__ = ["results", "studies", "train"]
-
 
 def studies(profile: str) -> dict[str, Study | Computation]:
     """Studies of the crossing at a profile, by name."""

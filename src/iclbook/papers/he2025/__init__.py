@@ -3,7 +3,5 @@
 from ...training import Catalogue
 from .runs import studies
 
-__all__ = ["results", "studies", "train"]
-
 _catalogue = Catalogue("he2025", studies)
 results, train = _catalogue.results, _catalogue.train

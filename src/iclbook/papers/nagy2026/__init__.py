@@ -4,8 +4,6 @@ from ...training import Catalogue, Study
 from .ladder_study import ladder_studies
 from .studies import studies as controlled
 
-__all__ = ["results", "studies", "train"]
-
 
 def studies(profile: str) -> dict[str, Study]:
     """The controlled experiments (section 9), and the ladder (sections 8 and 9.3)."""

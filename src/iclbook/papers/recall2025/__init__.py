@@ -3,8 +3,6 @@
 from ...training import Catalogue, Computation, Study
 from . import end_to_end, simplifications, stages
 
-__all__ = ["results", "studies", "train"]
-
 
 def studies(profile: str) -> dict[str, Study | Computation]:
     """Studies at a profile, by name."""

@@ -6,8 +6,6 @@ from ...training import Catalogue, Study
 from .images import image_studies
 from .studies import synthetic_studies
 
-__all__ = ["results", "studies", "train"]
-
 
 def studies(profile: str) -> dict[str, Study]:
     """Studies of the paper at a profile, by name: synthetic data, images.
