@@ -162,7 +162,7 @@ assert torch.allclose(ours, model(context, query)[:, 0], atol=1e-5)
 # Training it on fresh contexts is one call.
 
 # %% mystnb={"image": {"alt": "Cross-entropy along 200 steps of training for one block and for four; both fall from chance towards the dotted line, four blocks a little further."}}
-from iclbook.training.groups import cross_entropy
+from iclbook.training import cross_entropy
 from iclbook.training.one_run import train
 
 blocks = (1, 4)  # change me: numbers of blocks, such as (2, 8)

@@ -30,6 +30,7 @@ device = "auto"
 import numpy as np
 import torch
 
+from iclbook import theory
 from iclbook.claims import Recorder, printed
 from iclbook.draw import torch_rng
 from iclbook.drawing import style
@@ -460,7 +461,7 @@ record.verdicts("fig2.4", "q-eight-heads", "code-values")
 by = figures_2_4_and_2_5.estimators(curves[2].lengths, d, L, s2)
 style.show(figures_2_4_and_2_5.plot_estimators(curves, by), of=[iso])
 record.all(figures_2_4_and_2_5.estimator_records(curves, by, d, L, s2))
-prompts = predictors.sample_prompts(8192, d, L, s2, seed=1)
+prompts = theory.sample_prompts(8192, d, L, s2, seed=1)
 record.all(figures_2_4_and_2_5.predictor_records(paired, several, prompts))
 record.all(
     figures_2_4_and_2_5.scale_records(several, d, L, s2)
@@ -809,7 +810,7 @@ record.verdicts("fig4.2")
 shown = {"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}}
 style.show(figures_4_1_and_4_2.plot_activation_dynamics(shown), of=[iso, scaled])
 record.all(figures_4_1_and_4_2.dynamics_records(by_c))
-many = predictors.sample_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
+many = theory.sample_prompts(65_536 if paper else 2048, d, L, s2, seed=5)
 steps = figures_4_1_and_4_2.compare(paired, many, eta)
 record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain}, eta))
 
@@ -848,14 +849,14 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # vanilla and of debiased gradient descent? And if one vector $a$ is added to every covariate $x_\ell$, but not to $x_q$?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-some = predictors.sample_prompts(500, d, L, s2, seed=7)
+some = theory.sample_prompts(500, d, L, s2, seed=7)
 answer = {
     "one head": lambda x, y: predictors.softmax_predictor([0.5], [2.0], x, y, some.x_q),
     "pair": lambda x, y: predictors.softmax_predictor(
         [0.1, -0.1], [4.0, -4.0], x, y, some.x_q
     ),
-    "vanilla": lambda x, y: predictors.vanilla_gd(0.8, x, y, some.x_q),
-    "debiased": lambda x, y: predictors.debiased_gd(0.8, x, y, some.x_q),
+    "vanilla": lambda x, y: theory.vanilla_gd(0.8, x, y, some.x_q),
+    "debiased": lambda x, y: theory.debiased_gd(0.8, x, y, some.x_q),
 }
 for who, f in answer.items():  # c = 10, and every entry of a is 3
     by_c, by_a = (
@@ -882,7 +883,7 @@ for length in (10, L, 1000):
         1 + (1 + (1 + s2) * d) / length
     )  # the answer: one more 1/L in the bracket than in eta*
     square, linear, _ = np.polyfit(
-        [0, 1, 2], predictors.vanilla_gd_error([0, 1, 2], d, length, s2), 2
+        [0, 1, 2], theory.vanilla_gd_error([0, 1, 2], d, length, s2), 2
     )
     print(
         f"L = {length}: best rate {-linear / square / 2:.4f}, eta* {loss.eta_star(d, length, s2):.4f}"
@@ -898,7 +899,7 @@ for length in (10, L, 1000):
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 gammas, b = np.geomspace(0.01, 0.1, 5), -eta / 12
 a = -8 * b  # first order: 2 (a + 2 b) = eta; third order: a + 8 b = 0
-step = predictors.debiased_gd(eta, some.x, some.y, some.x_q)
+step = theory.debiased_gd(eta, some.x, some.y, some.x_q)
 for order, omega, mu in (
     (2, [1, -1], [eta / 2, -eta / 2]),  # the central difference
     (

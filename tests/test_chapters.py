@@ -7,19 +7,18 @@ made is. The page tests show the copies of the paper profile. Those of smoke hav
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
-from test_exercises import silent
 
 from iclbook.book import pages
 from iclbook.book.build import renew_prose
 from iclbook.check import check_executed, table
+from iclbook.check.doctor import executed
 from iclbook.inputs import PROSE_ONLY, chapters, executed_path, is_stale
 from iclbook.machines import environment
-from iclbook.project import FIGURE, PROFILES
+from iclbook.project import PROFILES
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = chapters(ROOT)
@@ -53,17 +52,7 @@ def test_chapter_runs_and_matches_its_reference(profile: str, name: str) -> None
     assert result.ok, f"\n{table([result])}"
     assert result.compared > 0
     notebook = nbformat.read(copy, as_version=4)
-    assert silent(notebook) == [], "solutions of exercises that show no answer"
-    assert list(broken(notebook)) == [], "figures with words cut, words over words, or a legend over data"
-
-
-def broken(notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """The faults of a chapter's figures, as :func:`iclbook.drawing.figure_output.faults` found them, each after the beginning of the figure's alternative text."""
-    for cell in notebook.cells:
-        name = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "figure")[:50]
-        for output in cell.get("outputs", []):
-            faults = output.get("data", {}).get(FIGURE, {}).get("faults", [])
-            yield from (f"{name}: {fault}" for fault in faults)
+    assert list(executed(notebook)) == []
 
 
 def is_marked(copy: Path, mark: Path) -> bool:

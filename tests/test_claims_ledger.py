@@ -54,6 +54,8 @@ MALFORMED = {
         'rule: "> printed', "no single number 'a'"),
     "values entry": (changed("{says: wall time, tolerance: none}", "wall time"), "seconds:", "a dictionary"),
     "key with a colon": (changed("key: gap", 'key: "a:b"'), 'key: "a:b"', "match pattern"),
+    "readings as a text": (changed(PART, PART + "        readings: as printed\n"), "readings:", "readings is no mapping"),
+    "control that is no number": (changed(PART, PART + "        negative_control: other\n"), "negative_control", "is key:other"),
     "broken yaml": (changed("claims:\n", "claims: [\n"), None, "not valid YAML"),
     "tab": (changed("    where: Figure 9", "\twhere: Figure 9"), "\twhere", "not valid YAML"),
     "python tag": (changed("says: the", "says: !!python/object/apply:os.getcwd [] # the"), "says: !!python", "says is []"),

@@ -9,9 +9,8 @@ import torch
 
 from iclbook import random, store
 from iclbook.errors import UserError
+from iclbook.training import Catalogue, Computation
 from iclbook.training import computation as computed
-from iclbook.training.catalogue import Catalogue
-from iclbook.training.computation import Computation
 
 TILT = [1.0]
 

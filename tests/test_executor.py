@@ -14,9 +14,9 @@ from iclbook.errors import UserError
 from iclbook.models import Attention
 from iclbook.sources import short
 from iclbook.tasks import LinearRegression
-from iclbook.training import Adam, Run, Sgd
+from iclbook.training import Adam, Group, Run, Sgd, Study
 from iclbook.training.replay import verify_study
-from iclbook.training.study import Group, Study, train_study
+from iclbook.training.study import train_study
 
 
 def made_from(study):

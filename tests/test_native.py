@@ -16,9 +16,8 @@ from iclbook.machines import this_machine
 from iclbook.models import Attention, attention
 from iclbook.models.attention import ACTIVATIONS
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import Adam, Group, Run, Trainer
+from iclbook.training import Adam, AdamW, Cosine, Group, Momentum, Run, Trainer
 from iclbook.training.ensemble import Ensemble, in_c
-from iclbook.training.groups import AdamW, Cosine, Momentum
 
 pytestmark = pytest.mark.skipif(native.functions() is None, reason="no C compiler, or no fused multiply-add")
 STEPS = torch.tensor([0, 9, 2**33])

@@ -10,10 +10,11 @@ import pytest
 from browser import models_page
 from matplotlib.figure import Figure
 
+from iclbook import theory
 from iclbook.book import borrowed
 from iclbook.book.pages import HTML, problems
 from iclbook.errors import UserError
-from iclbook.papers.he2025 import loss, predictors
+from iclbook.papers.he2025 import loss
 from iclbook.papers.he2025.page_models import answers, on_line, trained_heads
 from iclbook.project import FIGURE, MODEL
 from iclbook.sliders import PageModel
@@ -81,7 +82,7 @@ def test_a_matched_pair_on_a_line_answers_with_the_gradient_step():
     queries = on_line(np.linspace(-4, 4, 9), d)
     tokens = np.concatenate([on_line(x, d), y[:, None]], axis=-1)
     eta = loss.eta_star(d, length, noise)
-    steps = np.array([predictors.debiased_gd(eta, tokens[:, :d], y, query) for query in queries])
+    steps = np.array([theory.debiased_gd(eta, tokens[:, :d], y, query) for query in queries])
     found = answers(heads, tokens, queries.T)
     assert np.abs(found - steps).max() < 0.02 * np.abs(steps).max()
     assert np.abs(answers(heads[:1], tokens, queries.T) - steps).max() > np.abs(steps).max()

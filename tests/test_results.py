@@ -14,12 +14,10 @@ import torch
 from iclbook import papers, store
 from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
 from iclbook.papers.crossing import waits as crossing_waits
-from iclbook.training import Adam
-from iclbook.training.catalogue import Catalogue, threads_of
-from iclbook.training.computation import Computation, deviation
-from iclbook.training.groups import cross_entropy, squared_error
+from iclbook.training import Adam, Catalogue, Computation, Study, cross_entropy, squared_error
+from iclbook.training.catalogue import threads_of
+from iclbook.training.computation import deviation
 from iclbook.training.replay import replay, thinned
-from iclbook.training.study import Study
 
 DOCUMENTS = {
     name: document

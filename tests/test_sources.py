@@ -23,9 +23,9 @@ from iclbook.papers import he2025, wang2025
 from iclbook.papers.he2025 import runs
 from iclbook.papers.wang2025 import networks
 from iclbook.sources import NEUTRAL, PACKAGE, Code, changed, roots, short, source_of
-from iclbook.training import Adam
+from iclbook.training import Adam, Study
 from iclbook.training.computation import compute
-from iclbook.training.study import Study, train_study
+from iclbook.training.study import train_study
 
 STUDIES = {f"{paper}/{name}": study for paper, name, study in EVERY}
 TRAINED = {name: study for name, study in STUDIES.items() if isinstance(study, Study)}

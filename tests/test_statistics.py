@@ -10,8 +10,12 @@ from iclbook.statistics import (
     Estimate,
     bootstrap_error,
     interval,
+    jackknife,
+    median_error,
+    over_blocks,
     prediction,
     ratio_error,
+    run_sd,
     share_error,
     standard_error,
     student,
@@ -99,6 +103,29 @@ def test_estimates_propagate_errors_as_samples_spread():
         (a / b, x / y),
         (1 - a, 1 - x),
         (2 * a, 2 * x),
+        (2 / a, 2 / x),
     ):
         assert found.value == pytest.approx(drawn.mean(), rel=1e-3)
         assert found.error == pytest.approx(drawn.std(), rel=1e-2)
+
+
+def test_errors_over_runs_prompts_and_medians():
+    assert run_sd([1.0, 3.0], [5.0, 5.0]) == pytest.approx(1.0), "two of 2 and 0, one degree each"
+    assert run_sd([1.0, 3.0], [9.0]) == pytest.approx(np.sqrt(2)), "a single run says nothing"
+    values = np.random.default_rng(0).normal(3, 1, 4000)
+    assert over_blocks(lambda v: float(v.mean()), values) == pytest.approx(1 / np.sqrt(4000), rel=0.4)
+    assert median_error(values) == pytest.approx(np.sqrt(np.pi / 2 / 4000), rel=0.3)
+    some = values[:200]
+    plain = student(200) * some.std(ddof=1) / np.sqrt(200)
+    assert Estimate.of(np.mean, some, jackknife).error == pytest.approx(plain, rel=1e-9)
+
+
+def test_estimates_of_runs_on_common_prompts():
+    """Runs of deviation 1 on prompts of deviation 2: both are seen, and a single run shows the prompts' alone."""
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(40, 1)) + 2 * rng.normal(size=(1, 1000)) + 5
+    found = Estimate.crossed(samples)
+    assert found.error == pytest.approx(np.hypot(1 / np.sqrt(40), 2 / np.sqrt(1000)), rel=0.2)
+    assert Estimate.crossed(samples[:1]).error == pytest.approx(2 / np.sqrt(1000), rel=0.1)
+    both = Estimate.stack([found, found.widened(3 * found.error)])
+    assert both[1].error == pytest.approx(np.sqrt(10) * both[0].error)

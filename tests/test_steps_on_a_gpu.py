@@ -16,7 +16,7 @@ from iclbook.papers.agarwal2025.chain_runs import FreshSequences
 from iclbook.tasks import AssociativeRecall, LinearRegression
 from iclbook.tasks.mixed_corpus import MixedCorpus
 from iclbook.tasks.sticky_chain import StickyChain
-from iclbook.training.computation import Computation
+from iclbook.training import Computation
 from iclbook.training.data import Stream
 from iclbook.training.ensemble import placed
 

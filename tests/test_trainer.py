@@ -17,9 +17,8 @@ from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models import Attention, ReducedAttention
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import Adam, Group, Run, Sgd, Trainer
+from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer
 from iclbook.training.ensemble import Ensemble
-from iclbook.training.groups import Momentum
 from iclbook.training.history import pack
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}

@@ -17,9 +17,9 @@ from iclbook.errors import UserError
 from iclbook.models import Attention
 from iclbook.project import check_profile
 from iclbook.tasks import LinearRegression
-from iclbook.training import Run
-from iclbook.training.history import History, joined
-from iclbook.training.study import Group, Study, shared_out, train_study
+from iclbook.training import Group, History, Run, Study
+from iclbook.training.history import joined
+from iclbook.training.study import shared_out, train_study
 
 GROUPS = tuple(Group(f"h{h}", Attention, {"d": 3, "n_heads": h}, [Run(s) for s in range(2 * h)]) for h in (1, 2))
 STUDY = Study("demo", "tiny", LinearRegression(d=3, L=8), GROUPS, steps=200, batch_size=16)

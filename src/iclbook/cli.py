@@ -4,6 +4,7 @@ import argparse
 import errno
 import json
 import os
+import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
@@ -72,8 +73,10 @@ def run(options: argparse.Namespace) -> int:
     option("chapters", "CHAPTER", "chapters to check (default: all)", nargs="*"),
     option("--json", "FILE", "also write what was found as JSON", type=Path),
     flag(
-        "--update", "write the references anew instead of failing, after two more runs that measure what rounding does"
+        "--update",
+        "write the references anew instead of failing, after two more runs that measure what rounding does, and leave fresh copies",
     ),
+    option("--machines", "NAMES", "with --update: the emulated machines of these runs (default: sse-1,native-2)"),
     option(
         "--machine", "NAME", "emulate a processor and its threads, such as sse-2 (default: pinned)", default="pinned"
     ),
@@ -87,7 +90,9 @@ def check(options: argparse.Namespace) -> int:
     from .files import require_file_name
     from .machines import environment
 
-    environment(options.machine)  # an unknown machine is refused before minutes of running
+    machines = tuple(options.machines.split(",")) if options.machines else regression.MACHINES
+    for machine in (options.machine, *machines):  # an unknown one is refused before minutes of running
+        environment(machine)
     if options.json is not None:
         require_file_name(options.json)
     results = regression.check(
@@ -97,6 +102,7 @@ def check(options: argparse.Namespace) -> int:
         options.update,
         jobs=options.jobs,
         machine=options.machine,
+        machines=machines,
     )
     say(regression.table(results))
     if options.json:
@@ -275,26 +281,58 @@ def probe(options: argparse.Namespace) -> int:
 
 
 @command(
-    "begin a paper: a package, ledger, chapter, references and tests that work at once",
-    "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in _toc.yml, book/intro.md and\n"
-    "book/references.bib, runs it at both profiles and keeps what it recorded as its references.\n\n"
-    'example: iclbook new vaswani2017 --title "Attention Is All You Need"',
+    "say what a chapter still lacks: exercises, alternative texts, values that nothing reads, errors, references, lists of chapters",
+    "Nothing is run. Each line ends in what to do; the exit code is 1 when there is one.\n\nexample: iclbook doctor he2025",
+    option("key", "KEY", "a paper's key or its chapter (default: all)", nargs="?"),
+)
+def doctor(options: argparse.Namespace) -> int:
+    from .check.doctor import problems
+    from .claims import all_ledgers, ledger_of
+
+    root = find_root()
+    ledgers = all_ledgers(root) if options.key is None else [ledger_of(options.key, root)]
+    found = {ledger.paper: problems(ledger, root) for ledger in ledgers}
+    for paper, lines in found.items():
+        say("\n".join(f"{paper}: {problem}. {hint}" for problem, hint in lines) or f"{paper}: nothing is missing")
+    return MOVED if any(found.values()) else 0
+
+
+@command(
+    "begin a paper: a package, study, ledger, chapter, references and tests that work at once",
+    "Writes src/iclbook/papers/KEY, notebooks/CHAPTER.py and tests/KEY, enters the chapter in the lists of chapters, trains its small study, runs it at\n"
+    "both profiles and keeps what it recorded as its references (three CPU minutes).\n\n"
+    'example: iclbook new vaswani2017 --title "Attention Is All You Need" --authors "Vaswani, Ashish and others" --year 2017',
     option("key", "KEY", "the paper's short name, such as vaswani2017"),
-    option("--title", None, "title of the chapter", required=True),
+    option("--title", None, "title of the chapter", default=""),
+    option("--authors", None, "as BibTeX writes them: Last, First and Last, First", default=""),
+    option("--year", None, "of the paper", default=""),
+    option("--url", None, "address of the paper", default=""),
     option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),
+    flag("--remove", "undo it: delete a paper that is not committed, and its lines in the lists"),
 )
 def new(options: argparse.Namespace) -> int:
     from . import check as regression
-    from .book.new import new_paper
-    from .execution import run_notebook
+    from .book.new import new_paper, remove_paper
+    from .check.doctor import problems
+    from .claims import load_ledger
+    from .machines import environment
 
     root = find_root()
-    paths = new_paper(options.key, options.title, options.chapter, root)
+    if options.remove:
+        say("deleted " + ", ".join(str(path.relative_to(root)) for path in remove_paper(options.key, root)))
+        return 0
+    about = (options.authors, options.year, options.url)
+    paths = new_paper(options.key, options.title, options.chapter, root, *about)
     say("wrote " + ", ".join(str(path.relative_to(root)) for path in paths))
-    chapter = next(path.stem for path in paths if path.parent.name == "notebooks")
+    # libraries choose their code paths when they are loaded: hence a new process
+    train = [sys.executable, "-m", "iclbook.cli", "train", options.key, "--workers", "1"]
+    if subprocess.run(train, env=environment("training"), check=False).returncode:
+        raise UserError(f"the study of {options.key} was not trained", f"Run `iclbook train {options.key}`.")
+    chapter = next(path.stem for path in paths if path.parent.name == "notebooks" and path.suffix == ".py")
     for profile in PROFILES:
         say(regression.table(regression.check([chapter], profile, "cpu", update=True)))
-        run_notebook(chapter, profile, "cpu")  # once more, judged with the margins that are known now
+    for problem, hint in problems(load_ledger(options.key, root), root):
+        say(f"left to do: {problem}. {hint}")
     say(f"Go on with src/iclbook/papers/{options.key}/claims.yaml; CONTRIBUTING.md shows the steps.")
     return 0
 

@@ -10,7 +10,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import nbformat
@@ -243,7 +242,7 @@ def run_notebooks(
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, Path | UserError, float]]:
     """Run chapters, each in a kernel of its own, ``jobs`` at once (default: one for each core), and hand on name, executed copy or what went wrong, and
-    seconds of each as it finishes.
+    processor seconds of each as it finishes.
 
     A chapter that fails does not stop the others. An interrupt ends every running kernel, whose chapter then leaves nothing behind.
     """
@@ -271,9 +270,14 @@ def run_notebooks(
 
 
 def _timed(name: str, **how: Any) -> tuple[str, Path | UserError, float]:
-    """One chapter, and how long it took."""
-    began = perf_counter()
+    """One chapter, and its processor seconds: those of the kernels that ended meanwhile."""
+    began = _of_kernels()
     try:
-        return name, run_notebook(name, **how), perf_counter() - began
+        return name, run_notebook(name, **how), _of_kernels() - began
     except UserError as problem:
-        return name, problem, perf_counter() - began
+        return name, problem, _of_kernels() - began
+
+
+def _of_kernels() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -22,8 +22,21 @@ from . import native
 from .draw import number, torch_rng
 
 #: Purposes of random numbers; each has a stream of its own, so that drawing more for one never shifts another. A run has its initial parameters, its data
-#: and its choices among stored prompts; the others are a paper's own, from 2 on.
+#: and its choices among stored prompts.
 INIT, DATA, CHOICE = 0, 1, 11
+#: The others, in one list: a new purpose gets a name and a number here.
+PURPOSES = {
+    "evaluation": 2,
+    "probes": 3,
+    "contexts": 7,
+    "floor of a chain": 9,
+    "corpus table": 23,
+    "patterns": 24,
+    "random directions": 26,
+    "landscapes": 40,
+    "held-out sequences": 50,
+    "prompts": 60,
+}
 #: Added to a purpose: the words beside its normals.
 WORDS = 1 << 16
 

@@ -3,9 +3,9 @@
 An error of few replicates is widened to Student's t, so that two errors are a 95 % interval however few they are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -35,11 +35,40 @@ class Estimate:
 
     value: float | Array
     error: float | Array
+    __array_ufunc__ = None  # an array on the left leaves the operation to the estimate
 
     @classmethod
     def mean(cls, samples: Array) -> "Estimate":
         """Mean and standard error over the last axis of replicates ``(..., n)``."""
         return cls(np.mean(samples, -1), standard_error(samples))
+
+    @classmethod
+    def runs(cls, values: Array) -> "Estimate":
+        """Mean over runs ``(R,)``; a single run, as costly models have at the smoke profile, where no claim is decided, has an error of 0."""
+        return cls(float(np.mean(values)), float(standard_error(values)) if len(values) > 1 else 0.0)
+
+    @classmethod
+    def each(cls, *groups: Array) -> "Estimate":
+        """Values of all runs, groups one after the other, with the standard error of a single one (:func:`run_sd`)."""
+        return cls(np.concatenate(groups, axis=None), run_sd(*groups))
+
+    @classmethod
+    def crossed(cls, samples: Array) -> "Estimate":
+        """Mean of ``(R, n)``, of R runs on the same n prompts: the errors over runs and over prompts, added in squares."""
+        return cls.runs(samples.mean(1)).widened(standard_error(samples.mean(0)))
+
+    @classmethod
+    def of(
+        cls, statistic: Callable[[Array], float], samples: Array, error: Callable[..., float] | None = None
+    ) -> "Estimate":
+        """A statistic of replicates (first axis) with its :func:`bootstrap_error`, or with another ``error(statistic, samples)``, such as :func:`jackknife`."""
+        return cls(float(statistic(samples)), (error or bootstrap_error)(statistic, samples))
+
+    @classmethod
+    def stack(cls, each: Iterable["Estimate"]) -> "Estimate":
+        """Several estimates as one of an array."""
+        each = list(each)
+        return cls(np.array([e.value for e in each]), np.array([e.error for e in each]))
 
     @classmethod
     def typical(cls, samples: Array) -> "Estimate":
@@ -58,8 +87,10 @@ class Estimate:
         return cls(np.median(pairs, -1), (pairs[..., -1 - cut] - pairs[..., cut]) / 4)
 
     @classmethod
-    def share(cls, hits: int, trials: int) -> "Estimate":
-        """Share of independent trials with its error by Agresti and Coull (:func:`share_error`)."""
+    def share(cls, hits: int | Array, trials: int | None = None) -> "Estimate":
+        """Share of independent trials with its error by Agresti and Coull (:func:`share_error`): of so many hits, or of all entries of an array that hold."""
+        if trials is None:
+            hits, trials = int(np.sum(hits)), int(np.size(hits))
         return cls(hits / trials, share_error(hits, trials))
 
     @classmethod
@@ -84,6 +115,10 @@ class Estimate:
         ratio = self.value / value
         return Estimate(ratio, np.hypot(self.error / value, ratio * error / value))
 
+    def widened(self, *errors: float | Array) -> "Estimate":
+        """The same value with further independent errors, added in squares."""
+        return sum((Estimate(0.0, error) for error in errors), self)
+
     def __neg__(self) -> "Estimate":
         return Estimate(-self.value, self.error)
 
@@ -91,6 +126,12 @@ class Estimate:
         return Estimate(abs(self.value), self.error)
 
     __radd__, __rmul__ = __add__, __mul__
+
+    def __getitem__(self, index: Any) -> "Estimate":
+        return Estimate(self.value[index], self.error[index])
+
+    def __rtruediv__(self, other: float) -> "Estimate":
+        return Estimate(other, 0.0) / self
 
     def __rsub__(self, other: float) -> "Estimate":
         return -self + other
@@ -116,6 +157,28 @@ def standard_error(values: Array) -> Array:
     values = _replicates(values)
     n = values.shape[-1]
     return student(n) * values.std(-1, ddof=1) / np.sqrt(n)
+
+
+def run_sd(*groups: Array) -> float:
+    """Standard deviation of one run about the mean of its group, pooled over groups ``(R, ...)`` and their other axes; 0 where all have one run."""
+    several = [np.asarray(group, dtype=float) for group in groups if len(group) > 1]
+    squares = sum(((group - group.mean(0)) ** 2).sum() for group in several)
+    freedom = sum((len(group) - 1) * group[0].size for group in several)
+    return float(np.sqrt(squares / freedom)) if freedom else 0.0
+
+
+def over_blocks(statistic: Callable[..., float], *arrays: Array, blocks: int = 16) -> float:
+    """Standard error of a statistic of prompts (first axis), from its values in equal blocks of them."""
+    parts = zip(*(np.array_split(array, blocks) for array in arrays), strict=True)
+    return float(standard_error([statistic(*part) for part in parts]))
+
+
+def median_error(values: Array) -> float:
+    """Standard error of the median of ``(n,)``: half the distance of the order statistics one binomial standard deviation to its sides."""
+    values, half = np.sort(np.asarray(values, dtype=float)), np.sqrt(len(values)) / 2
+    low = max(int(np.floor((len(values) - 1) / 2 - half)), 0)
+    high = min(int(np.ceil((len(values) - 1) / 2 + half)), len(values) - 1)
+    return float(values[high] - values[low]) / 2
 
 
 def share_error(hits: int, trials: int) -> float:

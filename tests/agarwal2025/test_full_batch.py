@@ -10,8 +10,7 @@ from iclbook.papers.agarwal2025 import chain_runs
 from iclbook.papers.agarwal2025.chain_runs import EM, SGD, arm_runs
 from iclbook.papers.agarwal2025.runs import SIZES
 from iclbook.tasks.sticky_chain import StickyChain
-from iclbook.training import FullBatch, Group, Sgd
-from iclbook.training.study import Study
+from iclbook.training import FullBatch, Group, Sgd, Study
 
 
 def small() -> Study:

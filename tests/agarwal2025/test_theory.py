@@ -64,7 +64,7 @@ def test_predictions_and_spread():
 
 def test_first_order_claims():
     values = closed_forms_checked.first_order(20)
-    plain = {key: getattr(value, "value", value) for key, value in values.items()}
+    plain = {key: np.asarray(getattr(value, "value", value)).tolist() for key, value in values.items()}
     assert all(holds("agarwal2025/eq33-43", key, value) for key, value in plain.items())
 
 

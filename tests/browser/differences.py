@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 
+from iclbook import theory
 from iclbook.models.attention import attend
 from iclbook.papers.crossing import waits_in_page as product
-from iclbook.papers.he2025 import loss, predictors
+from iclbook.papers.he2025 import loss
 from iclbook.papers.wang2025.figures_8_and_9 import over_points
 from iclbook.papers.wang2025.sliders import repeated
 
@@ -38,7 +39,7 @@ def prompt_difference(browser: harness.Browser) -> float:
             seen = model.js("m.attention(a[0], a[1], a[2])", heads[-1], tokens, query)
             worst = max(worst, difference(seen, torch.softmax(scores, 0)))
         if length > 1:
-            step = predictors.debiased_gd(data["eta"], tokens[:, :D], tokens[:, D], query)
+            step = theory.debiased_gd(data["eta"], tokens[:, :D], tokens[:, D], query)
             worst = max(worst, difference(model.js("m.descend(a[0], a[1])", tokens, query), step))
     return worst
 

@@ -9,10 +9,10 @@ from iclbook.models.attention import Attention, attend
 from iclbook.models.kernels import kernel_values, key_factor, relate
 from iclbook.models.recall_transformer import RecallTransformer
 from iclbook.papers.agarwal2025 import closed_forms
-from iclbook.papers.he2025.predictors import debiased_gd, sample_prompts, scores, softmax_predictor, vanilla_gd
-from iclbook.papers.nagy2026.construction import construct, layer_answers
+from iclbook.papers.he2025.predictors import softmax_predictor
 from iclbook.papers.wang2025.descent import functional_descent
 from iclbook.tasks.associative_recall import AssociativeRecall
+from iclbook.theory import construct, debiased_gd, layer_answers, sample_prompts, scores, vanilla_gd
 
 D, L, RATE, OMEGA, MU = 5, 12, 0.8, 0.4, 1.7
 #: Rounding, and what is clearly another answer.

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from he2025.circuits_kit import synthetic
 
+from iclbook import theory
 from iclbook.models import Attention
-from iclbook.papers.he2025 import loss, predictors, true_loss
+from iclbook.papers.he2025 import loss, true_loss
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settled
 from iclbook.papers.he2025.figures_3_2_to_3_5 import UNUSED, USED, read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import History, Run
-from iclbook.training.study import Group, Study
+from iclbook.training import Group, History, Run, Study
 
 # -- circuits to heads ------------------------------------------------------------------------------------------------
 
@@ -136,6 +136,6 @@ def test_squared_errors_are_those_of_the_closed_forms():
         for name in ("printed", "coded"):
             assert abs(errors[name][0][0] - exact) < 5 * errors[name][1][0]
             np.testing.assert_allclose(errors[name][0], errors["printed"][0], rtol=1e-4)  # common prompts
-        linear = float(predictors.vanilla_gd_error(eta, d, length, s2))
+        linear = float(theory.vanilla_gd_error(eta, d, length, s2))
         assert abs(errors["linear"][0][0] - linear) < 5 * errors["linear"][1][0]
         assert errors["linear"][1][0] < 0.05 * linear

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from iclbook import theory
 from iclbook.models import attend
 from iclbook.papers.he2025 import circuits, dynamics, figures_4_1_and_4_2, loss, predictors, theorem_1
 
@@ -57,7 +58,7 @@ def test_gradient_flow_slides_down_the_manifold_as_a_power_law():
 
 def test_gap_to_debiased_gd_falls_as_gamma_squared():
     d, L, s2, eta = 5, 40, 0.1, 0.88
-    batch = predictors.sample_prompts(2000, d, L, s2, seed=17)
+    batch = theory.sample_prompts(2000, d, L, s2, seed=17)
     data = batch.x, batch.y, batch.x_q
     gammas = np.geomspace(2e-3, 2e-2, 6)
     quantiles, bound = theorem_1.gap(d, L, s2, eta, 17, gammas, draws=2000)
@@ -65,7 +66,7 @@ def test_gap_to_debiased_gd_falls_as_gamma_squared():
     assert np.all(quantiles[1] < bound)
     # an unbalanced pair leaves the mean of y, which does not fall with gamma
     lopsided = predictors.softmax_predictor([1e-3, -1e-3], [eta / 2e-3 + 0.5, -eta / 2e-3], *data)
-    assert np.median(np.abs(lopsided - predictors.debiased_gd(eta, *data))) > 100 * quantiles[0, 0]
+    assert np.median(np.abs(lopsided - theory.debiased_gd(eta, *data))) > 100 * quantiles[0, 0]
 
 
 def attention(kq, ov, tokens, query, activation):

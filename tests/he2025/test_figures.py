@@ -8,6 +8,7 @@ import torch
 from he2025.circuits_kit import heads, pairs, still, synthetic
 from scipy.special import softmax
 
+from iclbook import theory
 from iclbook.papers.he2025 import (
     circuits,
     figure_2_7,
@@ -17,12 +18,11 @@ from iclbook.papers.he2025 import (
     figures_4_1_and_4_2,
     learning_rates,
     loss,
-    predictors,
     theorem_1,
     trained_circuits,
 )
 from iclbook.papers.he2025.circuits import read_heads, with_both_signs
-from iclbook.statistics import jackknife, student
+from iclbook.statistics import student
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
 
@@ -39,19 +39,10 @@ def stored(labels: dict[str, dict] | None = None, **groups: dict) -> Results:
 # -- standard errors --------------------------------------------------------------------------------------------------
 
 
-def test_errors_over_runs_prompts_and_medians():
-    assert circuits.run_sd([1.0, 3.0], [5.0, 5.0]) == pytest.approx(1.0), "two of 2 and 0, one degree each"
-    assert circuits.run_sd([1.0, 3.0], [9.0]) == pytest.approx(np.sqrt(2)), "a single run says nothing"
+def test_largest_over_smallest_group():
     below, middle, above = np.array([1.0, 3.0]), np.array([2.9, 3.1]), np.array([3.0, 5.0])
     found = circuits.largest_ratio([below, middle, above])  # 4 +- 1 over 2 +- 1; the middle one counts for nothing
     assert (found.value, found.error) == (2.0, pytest.approx(2 * np.hypot(1 / 4, 1 / 2) * student(2)))
-    values = np.random.default_rng(0).normal(3, 1, 4000)
-    blocks = circuits.over_blocks(lambda v: float(v.mean()), values)
-    assert blocks == pytest.approx(1 / np.sqrt(4000), rel=0.4)
-    assert circuits.median_error(values) == pytest.approx(np.sqrt(np.pi / 2 / 4000), rel=0.3)
-    some = values[:200]
-    plain = student(200) * some.std(ddof=1) / np.sqrt(200)
-    assert jackknife(lambda v: float(v.mean()), some) == pytest.approx(plain, rel=1e-9)
 
 
 # -- Figures 1 to 2.8 -------------------------------------------------------------------------------------------------
@@ -163,7 +154,7 @@ def test_the_flow_of_a_pair_follows_its_closed_form():
 def test_predictions_by_blocks_are_those_of_all_prompts_at_once(activation):
     rng = np.random.default_rng(0)
     kq, ov = rng.normal(size=(2, 3, 6, 6)) / 3, rng.normal(size=(2, 3, 1, 6))  # two runs of three heads
-    prompts = predictors.sample_prompts(2 * figures_2_4_and_2_5.BLOCK + 3, 5, 8, 0.1, seed=1)
+    prompts = theory.sample_prompts(2 * figures_2_4_and_2_5.BLOCK + 3, 5, 8, 0.1, seed=1)
     tokens = np.concatenate([prompts.x, prompts.y[..., None]], -1)
     scores = np.einsum("bld,rhde,be->rbhl", tokens, kq[..., :5], prompts.x_q)
     weights = softmax(scores, -1) if activation == "softmax" else (1 + scores) ** 2
@@ -191,9 +182,9 @@ def test_a_curve_knows_seeds_and_prompts_apart():
 
 def test_a_small_pair_is_a_debiased_step_at_the_slope_of_its_activation():
     """Two heads of small gamma step by 2 C_f |omega| |mu|: their error is that of such a step."""
-    prompts, gamma = predictors.sample_prompts(256, D, L, S2, seed=4), 1e-4
+    prompts, gamma = theory.sample_prompts(256, D, L, S2, seed=4), 1e-4
     group = synthetic([[[gamma, -gamma]]], [[[1 / gamma, -1 / gamma]]])
-    step = predictors.debiased_gd(1.0, prompts.x, prompts.y, prompts.x_q)
+    step = theory.debiased_gd(1.0, prompts.x, prompts.y, prompts.x_q)
     results = stored(h2=group, square=group, tanh=group)
     for name, slope in figures_4_1_and_4_2.SLOPES.items():
         found = figures_4_1_and_4_2.compare(results, prompts, 2 * slope)[name]
@@ -203,7 +194,7 @@ def test_a_small_pair_is_a_debiased_step_at_the_slope_of_its_activation():
 
 def test_linear_attention_in_closed_form_and_frozen():
     task, lengths = LinearRegression(), np.array([40, 80])
-    exact = predictors.vanilla_gd_error(0.9 * lengths / L, D, lengths, S2)
+    exact = theory.vanilla_gd_error(0.9 * lengths / L, D, lengths, S2)
     np.testing.assert_allclose(figures_4_1_and_4_2.linear_closed(still([[0.9]], [[1.0]]), lengths, task), exact)
     results = stored(linear={k: v.astype(np.float32) for k, v in synthetic([[[0.9]]], [[[1.0]]]).items()})
     found = figures_4_1_and_4_2.frozen_linear(results, lengths, task, torch.Generator().manual_seed(0))

@@ -10,6 +10,7 @@ from he2025.circuits_kit import on_manifold, settled_group
 from ledgers import GREEN, RED, failing, judge, ledger
 from scipy.optimize import minimize, minimize_scalar
 
+from iclbook import theory
 from iclbook.papers.he2025 import loss, predictors, theorem_1, trained_circuits
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, read_sides
 
@@ -177,7 +178,7 @@ def optimality_records() -> dict:
     """The cell of Theorem 1.2."""
     star = loss.eta_star(D, L, S2)
     found = minimize_scalar(
-        lambda eta: float(predictors.debiased_gd_error(eta, D, L, S2)),
+        lambda eta: float(theory.debiased_gd_error(eta, D, L, S2)),
         bounds=(0.1, 1.5),
         method="bounded",
         options={"xatol": 1e-12},
@@ -199,7 +200,7 @@ def optimality_records() -> dict:
 @pytest.mark.parametrize(
     ("module", "function", "failing"),
     [
-        (predictors, "debiased_gd_error", "thm1.2/eta_error"),
+        (theory, "debiased_gd_error", "thm1.2/eta_error"),
         (loss, "manifold_mu", "thm1.2/rate_ratio"),
         (loss, "eta_star", "thm1.2/eta_error"),
     ],

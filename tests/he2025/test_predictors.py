@@ -6,6 +6,7 @@ import torch
 from he2025.circuits_kit import squared_error
 from scipy.optimize import minimize, minimize_scalar
 
+from iclbook import theory
 from iclbook.papers.he2025 import figure_3_1, loss, predictors
 from iclbook.tasks import LinearRegression
 
@@ -14,7 +15,7 @@ PROMPTS = {}
 
 def prompts(d, L, s2):
     if (d, L, s2) not in PROMPTS:
-        PROMPTS[d, L, s2] = predictors.sample_prompts(60_000, d, L, s2, seed=11)
+        PROMPTS[d, L, s2] = theory.sample_prompts(60_000, d, L, s2, seed=11)
     return PROMPTS[d, L, s2]
 
 
@@ -35,26 +36,26 @@ def z_score(prediction, batch, expected):
 def test_gd_errors_against_simulation(d, L, s2, eta):
     batch = prompts(d, L, s2)
     data = batch.x, batch.y, batch.x_q
-    vanilla, debiased = (f(eta, d, L, s2) for f in (predictors.vanilla_gd_error, predictors.debiased_gd_error))
-    assert abs(z_score(predictors.vanilla_gd(eta, *data), batch, vanilla)) < 5
-    assert abs(z_score(predictors.debiased_gd(eta, *data), batch, debiased)) < 5
+    vanilla, debiased = (f(eta, d, L, s2) for f in (theory.vanilla_gd_error, theory.debiased_gd_error))
+    assert abs(z_score(theory.vanilla_gd(eta, *data), batch, vanilla)) < 5
+    assert abs(z_score(theory.debiased_gd(eta, *data), batch, debiased)) < 5
 
 
 def test_best_rates():
     for d, L, s2 in ((5, 40, 0.1), (2, 5, 1.0)):
         for error, best in (
-            (predictors.vanilla_gd_error, predictors.vanilla_gd_best_eta),
-            (predictors.debiased_gd_error, loss.eta_star),
+            (theory.vanilla_gd_error, theory.vanilla_gd_best_eta),
+            (theory.debiased_gd_error, loss.eta_star),
         ):
             found = minimize_scalar(lambda eta, f=error, d=d, L=L, s2=s2: float(f(eta, d, L, s2)))
             assert float(best(d, L, s2)) == pytest.approx(found.x, rel=1e-6)
-        assert float(predictors.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
+        assert float(theory.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
 
 
 def test_ridge_error_against_simulation():
     for d, L, s2 in ((5, 40, 0.1), (4, 3, 0.5)):
         batch = prompts(d, L, s2)
-        exact, exact_error = predictors.ridge_error(d, L, s2)
+        exact, exact_error = theory.ridge_error(d, L, s2)
         mean, error = squared_error(ridge(s2 * d, batch.x, batch.y, batch.x_q), batch)
         assert abs(mean - exact) < 5 * np.hypot(error, exact_error)
         more = squared_error(ridge(5 * s2 * d, batch.x, batch.y, batch.x_q), batch)[0]
@@ -65,12 +66,12 @@ def test_limiting_ridge_risk():
     for xi, s2 in ((0.125, 0.1), (2.0, 0.5)):
         d = 200
         L = int(d / xi)
-        mean, error = predictors.ridge_error(d, L, s2, draws=100)
+        mean, error = theory.ridge_error(d, L, s2, draws=100)
         assert abs(mean - float(predictors.bayes_risk_limit(xi, s2))) < 5 * error + 3.0 / d
         m, z = float(predictors.stieltjes_mp(0.3, xi)), 0.3
         assert xi * z * m**2 + (1 - xi + z) * m - 1 == pytest.approx(0.0, abs=1e-12)
     eta = loss.eta_star(4000, 32_000, 0.1)
-    assert float(predictors.debiased_gd_error(eta, 4000, 32_000, 0.1)) == pytest.approx(
+    assert float(theory.debiased_gd_error(eta, 4000, 32_000, 0.1)) == pytest.approx(
         float(predictors.gd_risk_limit(0.125, 0.1)), abs=1e-4
     )
 
@@ -89,16 +90,16 @@ def test_theorem_bound_holds_for_total_risk_only():
 
 def test_linear_attention_against_length():
     d, s2, train = 5, 0.1, 40
-    eta = float(predictors.vanilla_gd_best_eta(d, train, s2))
+    eta = float(theory.vanilla_gd_best_eta(d, train, s2))
     lengths = np.arange(2, 2000)
-    frozen = predictors.vanilla_gd_error(eta * lengths / train, d, lengths, s2)
-    free = predictors.vanilla_gd_error(eta, d, lengths, s2)
+    frozen = theory.vanilla_gd_error(eta * lengths / train, d, lengths, s2)
+    free = theory.vanilla_gd_error(eta, d, lengths, s2)
     assert np.all(np.diff(free) < 0)
     best = train / eta - (d + 1 + s2 * d) / 2  # beyond it the error rises without bound
     assert abs(lengths[np.argmin(frozen)] - best) <= 1
     assert np.all(np.diff(frozen)[lengths[:-1] > best] > 0)
     batch = prompts(d, train, s2)
-    frozen_20 = predictors.vanilla_gd(eta * 20 / train, batch.x[:, :20], batch.y[:, :20], batch.x_q)
+    frozen_20 = theory.vanilla_gd(eta * 20 / train, batch.x[:, :20], batch.y[:, :20], batch.x_q)
     assert abs(z_score(frozen_20, batch, frozen[lengths == 20][0])) < 5
 
 
@@ -117,15 +118,15 @@ def test_preconditioned_error_and_its_minimiser():
     task = LinearRegression(d=d, L=L, noise_var=s2, covariance=tuple(map(tuple, cov)))
     normals = torch.randn(task.normals, 60_000, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
     context, query, target = (np.moveaxis(values.numpy(), -1, 0) for values in task.batch(normals))
-    batch = predictors.Prompts(context[..., :d], context[..., d], query, target[:, 0])
+    batch = theory.Prompts(context[..., :d], context[..., d], query, target[:, 0])
     best = figure_3_1.best_preconditioner(cov, L, s2)
     for omega in (best, np.arange(9.0).reshape(3, 3) / 10):
-        predicted = np.mean(predictors.scores(batch.x, batch.x_q @ omega.T) * batch.y, axis=-1)
+        predicted = np.mean(theory.scores(batch.x, batch.x_q @ omega.T) * batch.y, axis=-1)
         assert abs(z_score(predicted, batch, preconditioned_error(omega, cov, L, s2))) < 5
     found = minimize(lambda w: preconditioned_error(w.reshape(d, d), cov, L, s2), np.zeros(d * d), tol=1e-12)
     np.testing.assert_allclose(found.x.reshape(d, d), best, atol=1e-4)
     isotropic = figure_3_1.best_preconditioner(np.eye(d), L, s2)
-    expected = float(predictors.vanilla_gd_best_eta(d, L, s2)) * np.eye(d)
+    expected = float(theory.vanilla_gd_best_eta(d, L, s2)) * np.eye(d)
     np.testing.assert_allclose(isotropic, expected, atol=1e-14)
     inverse = np.linalg.inv(cov)
     apart = [figure_3_1.shape_distance(figure_3_1.best_preconditioner(cov, n, s2), inverse) for n in (40, 400)]

@@ -13,11 +13,9 @@ from iclbook.models import Attention, ReducedAttention
 from iclbook.papers import he2025
 from iclbook.papers.he2025 import runs as s
 from iclbook.tasks import LinearRegression, MultiTaskRegression
-from iclbook.training import Adam, Run
-from iclbook.training.catalogue import Catalogue
-from iclbook.training.groups import Momentum
+from iclbook.training import Adam, Catalogue, Group, Momentum, Run, Study
 from iclbook.training.replay import REPLAY_STEPS, replay, verify_study
-from iclbook.training.study import Group, Study, train_study
+from iclbook.training.study import train_study
 
 PROFILES = ("smoke", "paper")
 

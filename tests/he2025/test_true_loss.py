@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from he2025.circuits_kit import squared_error
 
+from iclbook import theory
 from iclbook.papers.he2025 import loss, predictors, true_loss
 
 
 @cache
 def prompts_of(d, L, s2):
     """60,000 prompts."""
-    return predictors.sample_prompts(60_000, d, L, s2, seed=7)
+    return theory.sample_prompts(60_000, d, L, s2, seed=7)
 
 
 def z_score(prediction, prompts, expected):
@@ -53,7 +54,7 @@ def test_best_mu_is_stationary():
 def test_pair_tends_to_debiased_gd():
     d, L, s2 = 5, 40, 0.1
     eta = loss.eta_star(d, L, s2)
-    limit = float(predictors.debiased_gd_error(eta, d, L, s2))
+    limit = float(theory.debiased_gd_error(eta, d, L, s2))
     near = true_loss.pair_exact(2e-3, d, L, s2)
     assert near.loss == pytest.approx(limit, abs=1e-6)
     assert 2 * near.omega * near.mu == pytest.approx(eta, rel=1e-4)
@@ -62,7 +63,7 @@ def test_pair_tends_to_debiased_gd():
     assert limit - float(loss.manifold_loss(0.0, d, L, s2)) == pytest.approx(shortfall, rel=1e-12)
     far = predictors.length_for_accuracy(0.01, d, s2)
     assert 1 / (far + (1 + s2) * d) == pytest.approx(
-        0.01 * float(predictors.debiased_gd_error(loss.eta_star(d, far, s2), d, far, s2)), rel=1e-9
+        0.01 * float(theory.debiased_gd_error(loss.eta_star(d, far, s2), d, far, s2)), rel=1e-9
     )
 
 
@@ -71,7 +72,7 @@ def test_true_optimum_of_the_pair_lies_inside():
     best = true_loss.pair_optimum_exact(5, 40, 0.1)
     for gamma in (0.5 * best.omega, 2.0 * best.omega):
         assert true_loss.pair_exact(gamma, 5, 40, 0.1).loss > best.loss
-    assert best.loss < float(predictors.debiased_gd_error(loss.eta_star(5, 40, 0.1), 5, 40, 0.1))
+    assert best.loss < float(theory.debiased_gd_error(loss.eta_star(5, 40, 0.1), 5, 40, 0.1))
 
 
 def test_single_head_optimum_of_the_true_loss():

@@ -7,8 +7,7 @@ import pytest
 
 from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
-from iclbook.training import gradient_flow
-from iclbook.training.flow import first_crossings
+from iclbook.training import first_crossings, gradient_flow
 
 # -- gradient flow ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from iclbook.models.trained_tf import TrainedBlocks, TrainedStep
 from iclbook.papers.wang2025 import construction, contexts, errata
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
-from iclbook.training.groups import cross_entropy
+from iclbook.training import cross_entropy
 
 
 @pytest.fixture

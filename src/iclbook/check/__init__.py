@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
+import nbformat
 import numpy as np
 
 from .. import draw, replication
@@ -27,11 +28,14 @@ from ..claims.references import (
 )
 from ..errors import UserError, one_line, say
 from ..files import write_whole
-from ..inputs import chosen, executed_path
+from ..inputs import chosen, executed_path, is_stale
 from ..machines import environment, this_machine, versions
 from ..numbers import number
 from ..project import check_profile, find_root
 from .figures import Digest, moved, read_figures, spread_of_figure
+
+#: Processor seconds that a chapter should take, so that its references are renewed within minutes.
+BUDGET = {"smoke": 20, "paper": 40}
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class ChapterCheck:
     differences: list[Difference] = field(default_factory=list)
     error: str = ""
     updated: bool = False
+    slowest: list[tuple[float, str]] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -86,6 +91,7 @@ def check(
     root: Path | None = None,
     jobs: int | None = None,
     machine: str = "pinned",
+    machines: Sequence[str] = MACHINES,
 ) -> list[ChapterCheck]:
     """Run the chapters and compare what they record with the references.
 
@@ -93,8 +99,8 @@ def check(
 
     Args:
         names: chapter names; all chapters of the book when empty.
-        update: write the references instead of comparing, with the spread of every value over two emulated machines, on which the chapters run again; the
-            differences to the old references are still reported. At another draw spreads are the book's own, because rounding acts alike in all.
+        update: write the references instead of comparing, with the spread of every value over emulated ``machines``, on which the chapters run again; the
+            differences to the old references are still reported. Copies that show margins of old references are then made anew. At another draw spreads are the book's own, because rounding acts alike in all.
         jobs: chapters to run at once; default: one for each core.
         machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
     """
@@ -110,11 +116,15 @@ def check(
     with nullcontext(root) if pinned else _elsewhere(root) as book:
         runs = {n: (done, s) for n, done, s in run_chapters(list(ledgers), profile, device, book, jobs, machine)}
         measured = [name for name, (done, _) in runs.items() if update and isinstance(done, Path) and not draw.number()]
-        others = _on_other_machines(measured, profile, root, jobs) if measured else {}
-        return [
-            _check_one(ledger, profile, update, root, *runs[name], pinned, others.get(name, ()))
+        others = _on_other_machines(measured, machines, profile, root, jobs) if measured else {}
+        checked = [
+            _check_one(ledger, profile, update, root, *runs[name], pinned, others.get(name, ()), machines)
             for name, ledger in ledgers.items()
         ]
+        old = [each.chapter for each in checked if each.updated and is_stale(each.chapter, profile, root)]
+        for _ in run_chapters(old, profile, device, book, jobs, machine) if old else ():
+            pass
+        return checked
 
 
 def check_executed(name: str, profile: str, root: Path, figures: bool = True) -> ChapterCheck:
@@ -141,6 +151,7 @@ def _check_one(
     seconds: float,
     figures: bool,
     others: Sequence["Path | UserError"] = (),
+    machines: Sequence[str] = MACHINES,
 ) -> ChapterCheck:
     """Compare what a chapter recorded with its reference, or replace that, with spreads over the ``others``, executed copies of other machines."""
     name = ledger.chapter_name
@@ -149,6 +160,7 @@ def _check_one(
     try:
         if isinstance(executed, UserError):
             raise executed
+        result.slowest = slowest(executed)
         records, drawn = read_records(executed), {} if draw.number() else read_figures(executed)
         reference = None
         with suppress(UserError) if update else nullcontext():  # what is replaced may be missing or damaged
@@ -173,7 +185,7 @@ def _check_one(
                 raise UserError(f"{changed[0].name} changed after its first reference", "Mark it with late: true.")
             rules = {claim.id: " ".join(part.digest for part in claim.parts) for claim in ledger.claims}
             new = with_spread(replace(new, rules=rules, draws=other_draws(name, profile, root)), others)
-        about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": MACHINES}
+        about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": machines}
         write_reference(path, ledger.paper, replace(new, made=about, verdicts=words(ledger, records, profile, new)))
     except UserError as problem:
         result.error = str(problem)
@@ -182,6 +194,13 @@ def _check_one(
         replication.keep_provenance(ledger.paper, profile, root)
     result.updated = True
     return result
+
+
+def slowest(executed: Path, most: int = 3) -> list[tuple[float, str]]:
+    """The slowest cells of an executed copy: seconds by the clock, and how they begin."""
+    cells = [cell for cell in nbformat.read(executed, as_version=4).cells if cell.source]
+    took = [(cell.metadata.get("papermill", {}).get("duration") or 0.0, cell.source[:40]) for cell in cells]
+    return sorted(took, reverse=True)[:most]
 
 
 def words(ledger: Ledger, records: Mapping[str, Record], profile: str, reference: Reference | None) -> dict[str, str]:
@@ -245,11 +264,11 @@ Run = tuple[Mapping[str, Value], Mapping[str, Digest]]
 
 
 def _on_other_machines(
-    names: Sequence[str], profile: str, root: Path, jobs: int | None
+    names: Sequence[str], machines: Sequence[str], profile: str, root: Path, jobs: int | None
 ) -> dict[str, list[Run | UserError]]:
-    """Runs of chapters on each of :data:`~iclbook.claims.references.MACHINES`, or why one stopped."""
+    """Runs of chapters on each of these machines, or why one stopped."""
     runs: dict[str, list[Run | UserError]] = {name: [] for name in names}
-    for machine in MACHINES:
+    for machine in machines:
         with _elsewhere(root) as copy:
             for name, done, _ in run_chapters(names, profile, "cpu", copy, jobs, machine):
                 runs[name].append(
@@ -302,7 +321,10 @@ def table(results: Sequence[ChapterCheck]) -> str:
             closing = f"reference written, {compared} values, {count} differences to the old one"
         elif not count:
             closing = f"ok, {compared} values agree"
-        lines.append(f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} s): {closing}")
+        lines.append(f"{result.chapter} ({result.profile}, {number(result.seconds, form='.0f')} CPU s): {closing}")
+        if result.seconds > BUDGET[result.profile]:
+            slow = "; ".join(f"{number(s, form='.0f')} s at {cell!r}" for s, cell in result.slowest)
+            lines.append(f"that is more than {BUDGET[result.profile]} s. By the clock: {slow}")
     return "\n".join(lines)
 
 

@@ -4,17 +4,3 @@ from .ledger import Claim, Ledger, all_ledgers, ledger_of, load_ledger, printed
 from .record import Record, read_records
 from .recorder import Recorder
 from .verdicts import Verdict, judge
-
-__all__ = [
-    "Claim",
-    "Ledger",
-    "Record",
-    "Recorder",
-    "Verdict",
-    "all_ledgers",
-    "judge",
-    "ledger_of",
-    "load_ledger",
-    "printed",
-    "read_records",
-]

@@ -301,6 +301,8 @@ def _explained(problem: ValidationError) -> tuple[tuple, str, str]:
     name = next((step for step in reversed(where) if isinstance(step, str)), "the file")
     if error["type"] == "unexpected_keyword_argument":
         holder = {1: Ledger, 5: Part}.get(len(where), Claim if where[0] == "claims" else Measured)
+        if name == "readings":
+            return where, "readings is no mapping", "Write it as {as printed: text, as coded: code}, without reading:."
         return where, f"unknown field {name!r}", nearest(name, holder.__dataclass_fields__) or "Delete it."
     if error["type"] == "missing":
         return where, f"missing field {name!r}", f"Add {name}: here."

@@ -69,14 +69,16 @@ class Recorder:
             self(key, value)
 
     def verdict(self, claim_id: str) -> Verdict:
-        """Judge a claim by what was recorded so far and display its line; the verdict is returned for use in code, and Jupyter does not echo it."""
+        """Judge a claim by what was recorded so far and display its line; the verdict is returned for use in code, and Jupyter does not echo it. The paper's key may be
+        left out of the id."""
         return self._judge([claim_id])[0]
 
     def verdicts(self, *names: str) -> None:
         """One strip with the lines of several claims, each named without the paper's key."""
-        self._judge([f"{self.ledger.paper}/{name}" for name in names])
+        self._judge(names)
 
-    def _judge(self, claim_ids: Sequence[str]) -> list[Verdict]:
+    def _judge(self, names: Sequence[str]) -> list[Verdict]:
+        claim_ids = [name if "/" in name else f"{self.ledger.paper}/{name}" for name in names]
         by = tolerances_of({key: record.value for key, record in self.records.items()}, self.reference)
         claims = [self.ledger.claim(claim_id) for claim_id in claim_ids]
         verdicts = [verdict(claim, self.records, self.profile, by) for claim in claims]

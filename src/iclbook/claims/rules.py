@@ -58,7 +58,10 @@ class Term:
         """Read a number or ``key:NAME``; anything else is a ValueError."""
         if text.startswith("key:"):
             return cls(key=text[4:])
-        number = float(text)
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError(f"no number; the value of another record is key:{text}") from None
         if not math.isfinite(number):
             raise ValueError(f"{text} is not a finite number")
         return cls(number=number)
@@ -191,6 +194,8 @@ def parse_rule(text: str) -> Rule:
             first, last = terms[0].number, terms[-1].number
             if kind == "within" and first is not None and first < 0:
                 raise ValueError(f"{text!r} has a negative width")
+            if kind == "within" and "%" in text and last == 0:
+                raise ValueError(f"{text!r} allows nothing: no percentage of 0 is more than 0")
             if kind == "in" and None not in (first, last) and first > last:
                 raise ValueError(f"{text!r} is an empty interval")
             return Rule(text, kind, re.match("[<>=]*", text)[0], terms, "%" in text)
@@ -225,4 +230,6 @@ def _rows(value: Value, operands: list[Value], least: int = 1) -> list[tuple[flo
         if isinstance(item, bool) or not isinstance(item, int | float):
             raise TypeError(f"a number is needed, not {item!r}")
     length = max(least, *map(len, columns))
+    if others := [len(column) for column in columns if len(column) not in (1, length)]:
+        raise ValueError(f"a list of {length} against a list of {others[0]}")
     return list(zip(*(column * length if len(column) == 1 else column for column in columns), strict=True))

@@ -1,6 +1,5 @@
 """Plain modules, each written for ONE run in the paper's notation; the trainer stacks them."""
 
 from .attention import ACTIVATIONS, Attention, ReducedAttention, attend
+from .model import Model
 from .recall_transformer import RecallTransformer
-
-__all__ = ["ACTIVATIONS", "Attention", "RecallTransformer", "ReducedAttention", "attend"]

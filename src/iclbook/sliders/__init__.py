@@ -30,8 +30,6 @@ from .page_model import PageModel, show_model
 from .panel import Panel, Slider, exercise
 from .static import StaticPanel
 
-__all__ = ["LivePanel", "PageModel", "Panel", "Slider", "StaticPanel", "exercise", "show", "show_model"]
-
 
 def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[Results] = (), **options: Any) -> None:
     """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise.

@@ -3,5 +3,3 @@
 from .associative_recall import AssociativeRecall
 from .batch import Batch
 from .linear_regression import LinearRegression, MultiTaskRegression
-
-__all__ = ["AssociativeRecall", "Batch", "LinearRegression", "MultiTaskRegression"]

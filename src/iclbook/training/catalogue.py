@@ -17,6 +17,7 @@ from .. import store
 from ..errors import UserError, say
 from ..project import check_profile
 from ..workers import on_interrupt
+from .checks import check
 from .computation import Computation, compute, verify_computation
 from .replay import verify_study
 from .study import Study, train_study
@@ -130,6 +131,7 @@ def _make(
     """Train a study or make a computation, and keep the results."""
     if isinstance(study, Computation):
         return compute(study, profile, progress, **where)
+    check(study.data, study.groups)
     return train_study(study, profile, device, fresh, progress, **where)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..errors import UserError, nearest
 from ..tasks import Batch
+from .checks import check
 from .groups import Group, Run, squared_error
 from .history import History
 from .trainer import Trainer
@@ -55,6 +56,7 @@ def train(
             )
     follow = {key: getattr(task, key) for key in named if hasattr(task, key)}
     group = Group("run", model, follow | sizes, (Run(seed, rate=learning_rate),), loss=loss)
+    check(task, (group,))
     trainer = Trainer(task, [group], steps, batch_size, record, device="cpu")
     history, built = trainer.train(progress=False)["run"], group.build()
     built.load_state_dict({key: torch.as_tensor(of[0]) for key, of in trainer.parameters()["run"].items()})

@@ -1,9 +1,7 @@
 """Agarwal, Dalal and Misra, "Gradient Dynamics of Attention": the trainings behind section 7 and the measurements of every section."""
 
-from ...training.catalogue import Catalogue
+from ...training import Catalogue
 from .runs import studies
-
-__all__ = ["results", "studies", "train"]
 
 _catalogue = Catalogue("agarwal2025", studies)
 results, train = _catalogue.results, _catalogue.train

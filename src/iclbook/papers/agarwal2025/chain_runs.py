@@ -15,8 +15,7 @@ from ... import random
 from ...draw import numpy_rng
 from ...tasks import Batch
 from ...tasks.sticky_chain import StickyChain
-from ...training import Group, History, Run
-from ...training.study import Study
+from ...training import Group, History, Run, Study
 from .closed_forms import Weights, causal_predict, causal_step
 
 #: Trained matrices of section 7.2 in the order of the recorded gradient norms, with their shapes.

@@ -13,7 +13,7 @@ from torch.func import jacrev, vmap
 from ...draw import numpy_rng
 from ...drawing import style
 from ...random import generator
-from ...statistics import Estimate, bootstrap_error, clustered_share_error
+from ...statistics import Estimate, clustered_share_error
 from . import closed_forms as closed
 from .closed_forms import Weights, random_weights
 
@@ -124,7 +124,7 @@ def first_order(n: int = 40) -> dict[str, float | Estimate]:
             if values.abs().min() > 1e-13:  # else rounding is all that is left
                 exponents[name].append(np.polyfit(logs, values.abs().log(), 1)[0])
     each = map(np.array, (exponents[name] for name in (*"vsqk", "one")))
-    *middles, last = (Estimate(float(np.median(of)), bootstrap_error(np.median, of)) for of in each)
+    *middles, last = (Estimate.of(np.median, of) for of in each)
     # where each value has a single user, equations 42 and 43 are 39 and 41
     gen = generator(0, 9)
     alpha = torch.eye(6, dtype=torch.float64)[torch.randperm(6, generator=gen)]
@@ -132,7 +132,7 @@ def first_order(n: int = 40) -> dict[str, float | Estimate]:
     contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
     losses = relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1))
     return {
-        "eq/second_order": Estimate([m.value for m in middles], [m.error for m in middles]),
+        "eq/second_order": Estimate.stack(middles),
         "eq/loss_change": last,
         "eq/context": max(context),
         "eq/dominant_limit": max(contexts, losses),

@@ -17,7 +17,7 @@ from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
 from .chain_runs import MATRICES, data
 from .closed_forms import causal_predict, causal_step, random_weights
-from .figures_6_to_8 import COLOUR, Curves, bayes_losses, paired, steps_to
+from .figures_6_to_8 import COLOUR, Curves, bayes_losses, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0
@@ -35,7 +35,7 @@ def floor_values(chain: StickyChain, sequences: int) -> dict[str, Estimate]:
     """Best loss from the noisy inputs minus best loss from the clean state, on the same sequences, nats."""
     excess, clear = [], replace(chain, noise=0.0)
     for seed in range(sequences):
-        numbers = random.drawn(chain, seed, 9, ())
+        numbers = random.drawn(chain, seed, random.PURPOSES["floor of a chain"], ())
         excess.append(chain.bayes_loss(chain.sequence(*numbers)) - clear.bayes_loss(clear.sequence(*numbers)))
     return {"floor/excess": Estimate.mean(excess)}
 
@@ -90,21 +90,21 @@ RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
 
 
 def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
-    """The schedule against everything else at equally many steps, paired by seed: final held-out loss against each rival, and speeds on the trained sequence."""
+    """The schedule against everything else at equally many steps by seed: final held-out loss against each rival, and speeds on the trained sequence."""
     half, turns = np.abs(em.steps - em.steps[-1] / 2).argmin(), others["alternating"]
-    sooner = paired(em["nll"][half] - sgd["nll"][-1])
+    sooner = Estimate.mean(em["nll"][half] - sgd["nll"][-1])
     ahead = {name: em.only(others[name].seeds)["held_out"][-1] - others[name]["held_out"][-1] for name in RIVALS}
     em, sgd = em.only(turns.seeds), sgd.only(turns.seeds)
     level = sgd["nll"][-1]
     pace = [steps_to(others[f"uniform{rate:g}"].only(turns.seeds), level).mean() * rate for rate in (0.02, 0.1)]
     steps, last = steps_to(em, level), 0.01 * sgd.steps[-1]
     by_heart = [others[name][kind][-1].mean() for name in ("uniform1", "adam0.001") for kind in ("nll", "held_out")]
-    return {f"fair/vs_{name}": paired(difference) for name, difference in ahead.items()} | {
+    return {f"fair/vs_{name}": Estimate.mean(difference) for name, difference in ahead.items()} | {
         "fair/seeds": [len(difference) for difference in ahead.values()],
         "fair/by_heart": by_heart,
         "fair/flow_law": [float(p / last) for p in pace],
         "fair/equal_rate": Estimate.ratio(np.full(len(steps), last), steps),
-        "manual/below_sgd": paired(turns["nll"][-1] - level),
+        "manual/below_sgd": Estimate.mean(turns["nll"][-1] - level),
         "manual/matched": sooner,
         "manual/speedup": Estimate.ratio(np.full(len(steps), sgd.steps[-1]), 2 * steps_to(turns, level)),
         "manual/difference": float((turns["nll"][-1] - em["nll"][-1]).mean()),

@@ -13,13 +13,13 @@ from torch.nn.functional import cross_entropy, kl_div, one_hot
 
 from ...draw import numpy_rng
 from ...drawing import style
-from ...statistics import Estimate, bootstrap_error, share_error
+from ...statistics import Estimate, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
-from ...training.study import Study
+from ...training import Study
 from . import closed_forms as closed
 from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, value_paths
-from .figures_6_to_8 import COLOUR, NAME, Curves, paired
+from .figures_6_to_8 import COLOUR, NAME, Curves
 from .runs import ARMS
 
 #: The ways to train whose weights are kept, in the order of recorded lists.
@@ -68,11 +68,10 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float | Estim
     straight = own["straight"].mean(1)
     aligned, straighter = own["pc1"][em] - own["pc1"][sgd], straight[em] - straight[sgd]
     hits, samples = (own["length"][em] > own["length"][sgd]).sum(1), own["length"].shape[1]
-    other_seeds, other_samples = bootstrap_error(np.min, hits / samples), share_error(int(hits.min()), samples)
     return {
-        "fig9/longer": Estimate(float((hits / samples).min()), float(np.hypot(other_seeds, other_samples))),
-        "fig9/aligned_apart": paired(aligned),
-        "fig9/straight_apart": paired(straighter),
+        "fig9/longer": Estimate.of(np.min, hits / samples).widened(share_error(int(hits.min()), samples)),
+        "fig9/aligned_apart": Estimate.mean(aligned),
+        "fig9/straight_apart": Estimate.mean(straighter),
         "fig9/focus_em": Estimate.mean(own["spread"][-1, em]),
         "fig9/focus_sgd": Estimate.mean(own["spread"][-1, sgd]),
         "fig9/ratio": float((own["length"][em].mean(1) / own["length"][sgd].mean(1)).mean()),
@@ -115,9 +114,9 @@ def kl_values(
         "kl/mean": float(kl.mean()),
         "kl/end": Estimate.mean(kl / known),
         "kl/share": shares.mean(0).tolist(),
-        "kl/log_ratio": paired(np.log(shares[:, 0] / shares[:, 1])),
-        "kl/diffuse": paired(em["spread"][-1] - sgd["spread"][-1]),
-        "kl/diffuse_at_equal_loss": paired(spreads[:, 0]),
+        "kl/log_ratio": Estimate.mean(np.log(shares[:, 0] / shares[:, 1])),
+        "kl/diffuse": Estimate.mean(em["spread"][-1] - sgd["spread"][-1]),
+        "kl/diffuse_at_equal_loss": Estimate.mean(spreads[:, 0]),
     }
 
 
@@ -161,8 +160,8 @@ def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Es
     start, end, mixed = found.transpose(2, 0, 1)  # (arms, seeds) each
     return {
         "clusters/start": start.mean(1).tolist(),
-        "clusters/end": paired(end),
-        "clusters/growth": paired(end - start),
+        "clusters/end": Estimate.mean(end),
+        "clusters/growth": Estimate.mean(end - start),
         "clusters/shuffled": mixed.mean(1).tolist(),
     }
 
@@ -210,13 +209,13 @@ def loss_by_symbol_alone(chain: StickyChain, seed: int) -> float:
 
 
 def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object]:
-    """Held-out loss of the schedule minus that of the present symbol alone, paired by seed; attention on the query's own symbol, over chance, before and
+    """Held-out loss of the schedule minus that of the present symbol alone by seed; attention on the query's own symbol, over chance, before and
     after; how alike the maps are (correlation of their logs), and by what factor their spread grows."""
     alone = [loss_by_symbol_alone(run.chain, run.seed) for run in runs]
     before, after = (np.array([attention_by_symbol(run, record) for run in runs]) for record in (0, -1))  # (R, n, n)
     logs = [np.log(of).reshape(len(runs), -1) for of in (before, after)]
     return {
-        "map/behind": paired(em.only([run.seed for run in runs])["held_out"][-1] - alone),
+        "map/behind": Estimate.mean(em.only([run.seed for run in runs])["held_out"][-1] - alone),
         "map/own_before": np.trace(before, axis1=1, axis2=2) / before.shape[1],
         "map/own_after": np.trace(after, axis1=1, axis2=2) / after.shape[1],
         "map/alike": [float(np.corrcoef(*both)[0, 1]) for both in zip(*logs, strict=True)],
@@ -310,8 +309,8 @@ def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str,
     mean = {name: mean_left(own, steps) for name, own in left.items()}
     return {
         f"{prefix}/way_left": [float(own.mean()) for own in mean.values()],
-        f"{prefix}/before_values": paired(mean["attention"] - mean["values"]),
-        f"{prefix}/before_{error_name}": paired(mean["attention"] - mean[error_name]),
+        f"{prefix}/before_values": Estimate.mean(mean["attention"] - mean["values"]),
+        f"{prefix}/before_{error_name}": Estimate.mean(mean["attention"] - mean[error_name]),
     }
 
 

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from ...draw import numpy_rng
 from ...drawing import style
-from ...statistics import Estimate, bootstrap_error, standard_error
+from ...statistics import Estimate, standard_error
 from . import closed_forms as closed
 from .closed_forms import Weights, forward
 from .figures_6_to_8 import COLOUR
@@ -18,11 +18,6 @@ from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sha
 
 #: Readings of equation 7: its bias stays at 0, or is trained.
 READINGS = ("frozen", "trained")
-
-
-def share(happens: np.ndarray) -> Estimate:
-    """Share of the runs in which something happens."""
-    return Estimate.share(int(np.sum(happens)), len(happens))
 
 
 # -- the setting ----------------------------------------------------------------------------------------------------------
@@ -115,10 +110,10 @@ def one_step_values(steps: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, 
     """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
     pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
     frozen, trained = (steps[reading] for reading in READINGS)
-    found = {"fig1/against": share((frozen["dv"] * frozen["u_i"]).sum(-1) < 0)}
+    found = {"fig1/against": Estimate.share((frozen["dv"] * frozen["u_i"]).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
-        found[f"fig1/loss_{name}"] = share(step["dloss"][:, column] < 0)
-        found[f"fig1/reinforced_{name}"] = share(step["dadvantage"][:, column] > 0)
+        found[f"fig1/loss_{name}"] = Estimate.share(step["dloss"][:, column] < 0)
+        found[f"fig1/reinforced_{name}"] = Estimate.share(step["dadvantage"][:, column] > 0)
     return found
 
 
@@ -171,15 +166,14 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
         (gain, window), (own, shuffled) = gains(run), ranks(run)
         mass = top_two(run)
-        error = float(np.hypot(standard_error(own), standard_error(shuffled)))  # of the difference
         found |= {
-            f"fig2-3/{reading}_falls": share(falls),
-            f"fig2-3/{reading}": share(sharp),
-            f"fig2-3/{reading}_mass": Estimate(float(np.median(mass)), bootstrap_error(np.median, mass)),
-            f"fig2-3/{reading}_both": share(falls & smooth),
-            f"fig4/{reading}": share(smooth),
-            f"fig4/{reading}_gain": Estimate(float(np.median(gain)), bootstrap_error(np.median, gain)),
-            f"fig5/{reading}": Estimate(float(own.mean()), error),
+            f"fig2-3/{reading}_falls": Estimate.share(falls),
+            f"fig2-3/{reading}": Estimate.share(sharp),
+            f"fig2-3/{reading}_mass": Estimate.of(np.median, mass),
+            f"fig2-3/{reading}_both": Estimate.share(falls & smooth),
+            f"fig4/{reading}": Estimate.share(smooth),
+            f"fig4/{reading}_gain": Estimate.of(np.median, gain),
+            f"fig5/{reading}": Estimate.mean(own).widened(standard_error(shuffled)),  # the error of the difference
             f"fig5/{reading}_shuffled": float(shuffled.mean()),
         }
         found["fig4/window"].append(float(np.median(window)))

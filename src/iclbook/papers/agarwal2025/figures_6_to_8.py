@@ -18,8 +18,7 @@ from ...drawing.figure_data import Table
 from ...statistics import Estimate, prediction, share_error
 from ...store import Results
 from ...tasks.sticky_chain import StickyChain
-from ...training import FullBatch
-from ...training.study import Study
+from ...training import FullBatch, Study
 from .chain_runs import INIT_SCALE, data, runs_of
 from .runs import ARMS
 
@@ -89,11 +88,6 @@ def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def paired(differences: np.ndarray) -> Estimate:
-    """Mean of paired differences ``(..., seeds)`` with its error widened to Student's t."""
-    return Estimate.mean(differences)
-
-
 # -- sequences and the best loss on them ----------------------------------------------------------------------------------
 
 
@@ -156,7 +150,7 @@ def table(em: Curves, sgd: Curves) -> dict[str, Any]:
     low, high = stats.f.ppf((tail, 1 - tail), five - 1, len(em.seeds) - 1) ** 0.5
     return found | {
         "speedup": Estimate.ratio(np.full(len(steps), sgd.steps[-1]), steps),
-        "difference": paired(difference),
+        "difference": Estimate.mean(difference),
         "p_share": p_share(difference, five),
         "spreads": [printed[name][1] / found[f"{name}_sd"] for name in ends],
         "spread_low": float(low),
@@ -217,14 +211,14 @@ DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
 
 def curve_values(pairs: Mapping[str, tuple[Curves, Curves]]) -> dict[str, Estimate]:
-    """Figures 6 to 8: the EM-like schedule minus SGD, mean over a training (the area between the curves), paired by seed; one value a chain."""
+    """Figures 6 to 8: the EM-like schedule minus SGD, mean over a training (the area between the curves) by seed; one value a chain."""
     found = {}
     for metric, name in METRICS.items():
         areas = [
-            paired(np.trapezoid(em[name] - sgd[name], em.steps, axis=0) / np.ptp(em.steps))
+            Estimate.mean(np.trapezoid(em[name] - sgd[name], em.steps, axis=0) / np.ptp(em.steps))
             for em, sgd in pairs.values()
         ]
-        found[f"fig6-8/{metric}_apart"] = Estimate([e.value for e in areas], [e.error for e in areas])
+        found[f"fig6-8/{metric}_apart"] = Estimate.stack(areas)
     return found
 
 

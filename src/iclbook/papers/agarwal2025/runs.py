@@ -14,9 +14,7 @@ from ...project import check_profile
 from ...tasks import Batch
 from ...tasks.sticky_chain import StickyChain
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering
-from ...training import Adam, FullBatch, Group, Run, Sgd
-from ...training.computation import Computation
-from ...training.study import Study
+from ...training import Adam, Computation, FullBatch, Group, Run, Sgd, Study
 from . import chain_runs, toy_runs
 from .chain_runs import EM, INIT_SCALE, MATRICES, SGD, Arm, OnSequences
 

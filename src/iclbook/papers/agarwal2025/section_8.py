@@ -9,11 +9,12 @@ from scipy.stats import entropy, pearsonr, spearmanr, variation
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
+from ...measuring import model_at
 from ...models.single_head import SingleHead
 from ...random import generator
 from ...statistics import Estimate, bootstrap_error, share_error
 from ...store import Results
-from ...training.study import Group, Study
+from ...training import Study
 from . import closed_forms as closed
 from .chain_runs import data, sampled_positions
 from .figure_9 import Followed
@@ -62,13 +63,6 @@ def diagnostic_values(runs: Sequence[Followed]) -> dict[str, float | Estimate]:
 
 
 # -- section 8.2: LayerNorm on values, attention dropout ------------------------------------------------------------------
-
-
-def model_at(group: Group, results: Results, run: int, record: int = -1) -> SingleHead:
-    """The model of a run at a record (the last by default), float64, from a group's recorded matrices ``(records, R, ...)``."""
-    model, own = group.build().double(), results.group(group.name)
-    model.load_state_dict({name: torch.from_numpy(own[name][record, run]) for name in model.state_dict()})
-    return model
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...drawing import style
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate
 from . import closed_forms as closed
 from . import toy_runs
 from .closed_forms import Weights
@@ -78,8 +78,7 @@ def signs(n: int = 200) -> dict[str, float | Estimate]:
             ranks = [part[see].argsort().argsort() for part in (-a, -ds)]  # A^adv of section 8.1 is -A
             correlations.append(np.corrcoef(ranks)[0, 1])
     shares = {name: float(torch.cat(parts).double().mean()) for name, parts in held.items()}
-    error = bootstrap_error(np.median, np.array(correlations))
-    return shares | {"prose/predicts": Estimate(float(np.median(correlations)), error)}
+    return shares | {"prose/predicts": Estimate.of(np.median, np.array(correlations))}
 
 
 # Each of the following: recorded share -> whether the sentence holds, at the entries of one case where its quantities are clearly not zero.

@@ -15,9 +15,8 @@ from ...numbers import number
 from ...statistics import Estimate, ratio_error
 from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
-from ...training.study import Study
+from ...training import Study
 from .figure_9 import frame_values, way_left
-from .figures_6_to_8 import paired
 from .runs import probe_numbers
 
 #: Models of the studies: name, colour and marker in figures.
@@ -108,9 +107,9 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         found |= {f"tunnel/{task}/{model}": float(error(results, model).mean()) for model in LOOKS}
     for model in ("transformer", "ssm", "lstm"):
         found[f"tunnel/hmm_long/{model}"] = float(error(hmm, model, "long").mean())
-        found[f"tunnel/hmm/{model}_ratio"] = paired(error(hmm, model) / answers["memoryless"])
+        found[f"tunnel/hmm/{model}_ratio"] = Estimate.mean(error(hmm, model) / answers["memoryless"])
     for model in ("lstm", "prefix_mlp"):
-        found[f"tunnel/bijection/{model}_ratio"] = paired(error(bijection, model) / prior)
+        found[f"tunnel/bijection/{model}_ratio"] = Estimate.mean(error(bijection, model) / prior)
     built = [group.build() for group in studies["tunnel_hmm"].groups]
     before, after = (key_cosines(bijection)[:, record] for record in (0, -1))  # (2, R)
     for part in ("value", "output"):
@@ -150,8 +149,8 @@ def unfurling_values(results: Results) -> dict[str, object]:
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
     return frame_values(unfurling_left(results), steps, "unfurling", "error") | {
-        "unfurling/entropy": paired(own["spread"][-1] - own["spread"][0]),
-        "unfurling/late_r": paired(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
+        "unfurling/entropy": Estimate.mean(own["spread"][-1] - own["spread"][0]),
+        "unfurling/late_r": Estimate.mean(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
 
 

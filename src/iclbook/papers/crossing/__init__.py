@@ -1,12 +1,8 @@
 """Five Papers Examine Each Other."""
 
-from ...training.catalogue import Catalogue
-from ...training.computation import Computation
-from ...training.study import Study
+from ...training import Catalogue, Computation, Study
 from . import chance, escape, heads_as_steps, rates, waits
 from .models import FIRST
-
-__all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...draw import numpy_rng
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate
 from ..nagy2026 import prompts
 from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
 from ..nagy2026.probe_statistics import alignments
@@ -180,5 +180,5 @@ def ladder_values(found: Ladder) -> dict[str, object]:
         "rungs/twins": Estimate.mean(units),
         "rungs/imitations": max(said.mean() for _, said in imitations),
         "rungs/descending": min(judge.yes.mean() for judge in judges),
-        "rungs/typical_apart": Estimate(np.median(found.apart), bootstrap_error(np.median, np.array(found.apart))),
+        "rungs/typical_apart": Estimate.of(np.median, np.array(found.apart)),
     }

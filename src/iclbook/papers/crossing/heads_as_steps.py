@@ -24,10 +24,8 @@ from ...store import Results
 from ...tasks import Batch, LinearRegression
 from ...tasks.linear_regression import AffineRegression
 from ...tasks.spectral_regression import SpectralRegression
-from ...training import Run, Sgd
-from ...training.groups import Observation
-from ...training.study import Group, Study
-from ..he2025.circuits import mean_of, settled, zero_sum
+from ...training import Group, Observation, Run, Sgd, Study
+from ..he2025.circuits import settled, zero_sum
 from .models import Array, prompts
 
 PROMPTS = 4096
@@ -203,7 +201,7 @@ class Pairs(NamedTuple):
         """Mean of :attr:`taken` over these runs, with the errors of the runs and of the prompts, which all of them answer."""
         shares, plain = self.taken[runs], self.vanilla[runs]
         pulls = (self.debiased[runs] - (1 - shares)[:, None] * plain) / plain.mean(1, keepdims=True)
-        return mean_of(shares) + Estimate(0.0, standard_error(pulls.mean(0)))
+        return Estimate.runs(shares).widened(standard_error(pulls.mean(0)))
 
 
 def pairs(results: Mapping[str, Results]) -> dict[str, Pairs]:
@@ -244,7 +242,7 @@ def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
         if name in ("embedded", "linear"):
             values[f"pairs/{name}/left"] = of.debiased.mean()
             continue
-        values[f"pairs/{name}/both_share"] = Estimate.share(int(of.both.sum()), len(of.both))
+        values[f"pairs/{name}/both_share"] = Estimate.share(of.both)
         values[f"pairs/{name}/both_mean"] = Estimate.mean(of.sums[of.both if of.both.sum() > 1 else slice(None)])
     for name in ("affine", "descent"):
         signed = found[name].both if found[name].both.sum() > 1 else slice(None)

@@ -20,7 +20,7 @@ from ...models.trained_tf import TrainedStep
 from ...tasks import AssociativeRecall, Batch, LinearRegression, MultiTaskRegression
 from ...tasks.categorical import Anchors
 from ...tasks.sticky_chain import StickyChain
-from ...training.groups import cross_entropy, squared_error
+from ...training import cross_entropy, squared_error
 from ...training.landscape import Family, Landscape
 from ..recall2025.theory import Population
 

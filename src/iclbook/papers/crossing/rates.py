@@ -21,9 +21,7 @@ from ...statistics import Estimate
 from ...store import Results
 from ...tasks import Batch
 from ...tasks.categorical import Anchors
-from ...training import FullBatch, Run, Sgd
-from ...training.groups import Observation, cross_entropy, squared_error
-from ...training.study import Group, Study
+from ...training import FullBatch, Group, Observation, Run, Sgd, Study, cross_entropy, squared_error
 from ..agarwal2025 import closed_forms
 from ..recall2025.stages import first_passage
 from .models import CATEGORIES, CHAIN, FIRST, REGRESSION, Array, next_symbol, prompts, read_out, sequence

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from ...errors import UserError
-from ...statistics import Estimate, bootstrap_error, standard_error
+from ...statistics import Estimate
 from ...store import Results
-from ...training.flow import Flow, gradient_flow
+from ...training import Flow, gradient_flow
 from ...training.landscape import Landscape
 from ..recall2025.stages import first_passage
 from .models import FIRST, MODELS, Array, softmax_heads
@@ -118,7 +118,7 @@ def degrees(times: Array, factor: float) -> Array:
 def degree(times: Array, factor: float) -> Estimate:
     """The degree at the smallest sizes, mean over directions, and its error: the spread over directions, and how far it still moves with size."""
     before, last = degrees(times, factor)[:, -2:].T
-    return Estimate(last.mean(), np.hypot(standard_error(last), last.mean() - before.mean()))
+    return Estimate.mean(last).widened(last.mean() - before.mean())
 
 
 def degree_values(found: Mapping[str, Array]) -> dict[str, Estimate]:
@@ -166,11 +166,11 @@ def second_values(results: Results) -> dict[str, object]:
     times = results["trained/times"]
     times = times[np.isfinite(times).all(1) & (np.diff(times) > 0).all(1)]
     before, last = degrees(times, SIZES["trained"].factor)[:, -2:].T
-    typical = Estimate(float(np.median(last)), bootstrap_error(np.median, last))
+    typical = Estimate.of(np.median, last)
     near = np.abs(last - 2) <= 0.25
     return {
-        "stages/second/typical": typical + Estimate(0.0, abs(typical.value - float(np.median(before))) / 2),
-        "stages/second/share": Estimate.share(int(near.sum()), len(near)),
+        "stages/second/typical": typical.widened(abs(typical.value - float(np.median(before))) / 2),
+        "stages/second/share": Estimate.share(near),
         "stages/second/draws": len(times),
     }
 

@@ -1,9 +1,7 @@
 """He et al. (2025), "In-Context Linear Regression Demystified": the runs behind every figure."""
 
-from ...training.catalogue import Catalogue
+from ...training import Catalogue
 from .runs import studies
-
-__all__ = ["results", "studies", "train"]
 
 _catalogue = Catalogue("he2025", studies)
 results, train = _catalogue.results, _catalogue.train

@@ -4,7 +4,7 @@ A head is a dummy when both abs(omega) and abs(mu) are below :data:`DUMMY` times
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...statistics import Estimate, standard_error
+from ...statistics import Estimate, median_error
 from ...store import Results
 from .loss import Array
 
@@ -217,23 +217,6 @@ def code_scale(d: int, n_tasks: int = 1) -> float:
     return 1 / math.sqrt(d + n_tasks)
 
 
-# -- standard errors over seeds and prompts ---------------------------------------------------------------------------
-# At the smoke profile some models have one run only; their part of an error is 0 there, and no claim is decided.
-
-
-def run_sd(*groups: Array) -> float:
-    """Standard deviation of one run about the mean of its group, pooled over groups ``(R, ...)`` and their other axes."""
-    several = [np.asarray(group, dtype=float) for group in groups if len(group) > 1]
-    squares = sum(((group - group.mean(0)) ** 2).sum() for group in several)
-    freedom = sum((len(group) - 1) * group[0].size for group in several)
-    return float(np.sqrt(squares / freedom)) if freedom else 0.0
-
-
-def each_run(*groups: Array) -> Estimate:
-    """Values of all runs, groups one after the other, with the standard error of a single one."""
-    return Estimate(np.concatenate(groups, axis=None), run_sd(*groups))
-
-
 def typical(*groups: Array) -> Estimate:
     """Median over the runs of all groups ``(R,)`` that have a value: the typical run, which no outlying one decides."""
     runs = np.concatenate(groups)
@@ -241,32 +224,7 @@ def typical(*groups: Array) -> Estimate:
     return Estimate(float(np.median(runs)), median_error(runs))
 
 
-def mean_of(runs: Array) -> Estimate:
-    """Mean over runs ``(R,)``."""
-    return Estimate(float(np.mean(runs)), float(standard_error(runs)) if len(runs) > 1 else 0.0)
-
-
-def stacked(each: Iterable[Estimate]) -> Estimate:
-    """Several numbers as one estimate of a list."""
-    each = list(each)
-    return Estimate([e.value for e in each], [e.error for e in each])
-
-
 def largest_ratio(groups: list[Array]) -> Estimate:
     """Largest over smallest mean of groups of runs; which two these are is taken as given."""
     means = [np.mean(group) for group in groups]
-    return mean_of(groups[int(np.argmax(means))]) / mean_of(groups[int(np.argmin(means))])
-
-
-def over_blocks(statistic: Callable[..., float], *arrays: Array, blocks: int = 16) -> float:
-    """Standard error of a statistic of prompts (first axis), from its values in equal blocks of them."""
-    parts = zip(*(np.array_split(array, blocks) for array in arrays), strict=True)
-    return float(standard_error([statistic(*part) for part in parts]))
-
-
-def median_error(values: Array) -> float:
-    """Standard error of the median of ``(n,)``: half the distance of the order statistics one binomial standard deviation to its sides."""
-    values, half = np.sort(np.asarray(values, dtype=float)), np.sqrt(len(values)) / 2
-    low = max(int(np.floor((len(values) - 1) / 2 - half)), 0)
-    high = min(int(np.ceil((len(values) - 1) / 2 + half)), len(values) - 1)
-    return float(values[high] - values[low]) / 2
+    return Estimate.runs(groups[int(np.argmax(means))]) / Estimate.runs(groups[int(np.argmin(means))])

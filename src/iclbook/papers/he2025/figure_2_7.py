@@ -7,10 +7,10 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate
+from ...statistics import Estimate, median_error
 from ...store import Results
 from . import circuits, dynamics
-from .circuits import Heads, Records, median_error, stacked, typical
+from .circuits import Heads, Records, typical
 from .dynamics import COUNTS, PATTERNS, RATE
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
@@ -62,7 +62,7 @@ def ending_records(adam: Mapping[int, Heads], descent: ByCount) -> Records:
     for way, by_h in (("adam", by_adam), ("gd", by_gd)):
         for end, counts in (("one_sided", COUNTS), ("dummy", COUNTS[1:])):
             runs = [by_h[h][end] for h in counts]
-            values[f"census/{way}_{end}"] = stacked(Estimate.share(int(of.sum()), len(of)) for of in runs)
+            values[f"census/{way}_{end}"] = Estimate.stack(Estimate.share(of) for of in runs)
     return values
 
 
@@ -70,7 +70,7 @@ def dummy_records(four: Heads, seed_sweep: Heads) -> Records:
     """Figure 2.7: how often four heads end with a dummy head, and how far its mu decays, beside those of the others: medians over heads."""
     dummies = ~four.active  # (R, 4)
     ends = np.concatenate([dummies, ~seed_sweep.active]).any(-1)
-    values: Records = {"fig2.7/dummy_share": Estimate.share(int(ends.sum()), len(ends))}
+    values: Records = {"fig2.7/dummy_share": Estimate.share(ends)}
     left = np.abs(four.settled(four.mu)) / np.abs(four.mu).max(0)  # (R, 4)
     if dummies.any():  # without a dummy head there is nothing to measure, and the claim stays untested
         values |= {"fig2.7/left": typical(left[dummies]), "fig2.7/left_of_others": float(np.median(left[~dummies]))}
@@ -115,8 +115,8 @@ def stage_records(times: ByCount) -> Records:
         return Estimate([float(np.median(of)) for of in each], [median_error(of) for of in each])
 
     return {
-        "stage/sign_first": Estimate.share(int((sign <= equal).sum()), len(equal)),
-        "stage/homogeneous_share": Estimate.share(int(np.isfinite(equal).sum()), len(equal)),
+        "stage/sign_first": Estimate.share(sign <= equal),
+        "stage/homogeneous_share": Estimate.share(np.isfinite(equal)),
         "stage/zero_over_sign": ratios("zero_sum", "sign"),
         "stage/equal_over_zero": ratios("homogeneous", "zero_sum"),
     }

@@ -12,7 +12,7 @@ from ...random import generator
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import LinearRegression, MultiTaskRegression
-from .circuits import Records, each_run, settled
+from .circuits import Records, settled
 from .figures_2_4_and_2_5 import unexplained
 from .loss import Array
 from .runs import EVAL_PURPOSE, EVAL_SEED
@@ -79,21 +79,23 @@ def preconditioner_records(results: Results, found: Preconditioners, seed_sweep:
         "inverse_fall": np.divide(by_length[1:], by_length[:-1]),
         "runs": len(split),
         "both_runs": int(split.sum()),
-        "both_share": Estimate.share(int(seed_sweep.split.sum()), len(seed_sweep.split)),
-        "linear_share": Estimate.share(int(there.sum()), len(there)),
+        "both_share": Estimate.share(seed_sweep.split),
+        "linear_share": Estimate.share(there),
     }
     if split.any():  # else nothing to measure
         blocks, ov, identity = found.blocks[split], found.rows[split], np.eye(found.task.d)
         for name, shape in {"inverse": inverse, "optimal": best, "identity": identity}.items():
-            values[f"to_{name}"] = each_run(np.array([[shape_distance(of, shape) for of in run] for run in blocks]))
+            values[f"to_{name}"] = Estimate.each(
+                np.array([[shape_distance(of, shape) for of in run] for run in blocks])
+            )
         step = np.einsum("rh,rhij->rij", found.rows[..., -1], found.blocks)[:, None]
         for name, of in {"unexplained": step, "unexplained_by_plain": np.broadcast_to(identity, step.shape)}.items():
-            values[name] = each_run(unlike_step(results, "h2", of, found.task, 1.0)[split])
+            values[name] = Estimate.each(unlike_step(results, "h2", of, found.task, 1.0)[split])
         sums = np.linalg.norm(blocks.sum(1), axis=(1, 2)) / np.linalg.norm(blocks[:, 0], axis=(1, 2))
         values |= {
             "to_inverse_worst": float(values["to_inverse"].value.max()),
-            "opposite": each_run(sums),
-            "ov_deviation": each_run(np.linalg.norm(ov[..., :-1], axis=-1) / np.abs(ov[..., -1])),
+            "opposite": Estimate.each(sums),
+            "ov_deviation": Estimate.each(np.linalg.norm(ov[..., :-1], axis=-1) / np.abs(ov[..., -1])),
         }
     return {f"fig3.1/{name}": value for name, value in values.items()}
 

@@ -7,15 +7,16 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from ... import theory
 from ...claims import printed
 from ...drawing import style
 from ...models import attend
-from ...statistics import Estimate
+from ...statistics import Estimate, over_blocks, run_sd
 from ...store import Results
+from ...theory import Prompts
 from . import predictors
-from .circuits import Heads, Records, effective_pair, mean_of, over_blocks, read_heads, run_sd, stacked
+from .circuits import Heads, Records, effective_pair, read_heads
 from .loss import Array, eta_star, manifold_mu
-from .predictors import Prompts
 from .runs import PAPER_HEADS
 
 # -- errors by context length: Figures 2.4 and 2.5 ----------------------------------------------------------------------
@@ -30,10 +31,15 @@ class Curve(NamedTuple):
     seeds: Array
     prompts: Array
 
+    @property
+    def error(self) -> Array:
+        """The standard error ``(n,)``, both parts added in squares."""
+        return np.hypot(self.seeds, self.prompts)
+
     def at(self, length: int) -> Estimate:
         """The error at a length. Of a ratio of two curves at one length its error is an upper bound: prompts are common."""
         i = list(self.lengths).index(length)
-        return Estimate(float(self.mean[i]), float(np.hypot(self.seeds[i], self.prompts[i])))
+        return Estimate(float(self.mean[i]), float(self.error[i]))
 
 
 #: ICL errors by number of heads.
@@ -59,7 +65,7 @@ def multi_spread(results: Results, counts: Iterable[int]) -> dict[int, Estimate]
         seeds = [r for r in range(many.shape[1]) if both[2][r] and both[h][r]] or [0]
         apart = many[:, seeds] / two[:, seeds] - 1
         worst = int(np.abs(apart.mean(1)).argmax())
-        found[h] = abs(mean_of(apart[worst]))
+        found[h] = abs(Estimate.runs(apart[worst]))
     known = max(e.error for e in found.values())
     return {h: Estimate(e.value, e.error or known) for h, e in found.items()}
 
@@ -68,9 +74,9 @@ def length_records(results: Results, curves: Curves, L: int) -> Records:
     """Figure 2.4, and eight heads, which the paper does not show."""
     apart = multi_spread(results, [h for h in curves if h > 2])
     return {
-        "fig2.4/multi_spread": stacked(apart[h] for h in apart if h in PAPER_HEADS),
+        "fig2.4/multi_spread": Estimate.stack(apart[h] for h in apart if h in PAPER_HEADS),
         "fig2.4/single_over_two": curves[1].at(L) / curves[2].at(L),
-        "fig2.4/length_ratio": stacked(curve.at(100) / curve.at(L) for curve in curves.values()),
+        "fig2.4/length_ratio": Estimate.stack(curve.at(100) / curve.at(L) for curve in curves.values()),
         **({"eight/error_gap": apart[8]} if 8 in apart else {}),
     }
 
@@ -81,16 +87,16 @@ def code_values(results: Results) -> Records:
     values: Records = {}
     for name, prints in (("h1", says["code/one_head"]), ("h2", says["code/two_heads"])):
         curve, known = read_curve(results, f"code_{name}"), zip(says["code/lengths"], prints, strict=True)
-        values[f"codevalues/{name}_ratio"] = stacked(curve.at(n) / by for n, by in known)
+        values[f"codevalues/{name}_ratio"] = Estimate.stack(curve.at(n) / by for n, by in known)
     return values
 
 
 def estimators(lengths: Array, d: int, L: int, noise_var: float) -> dict[str, Array | Estimate]:
     """Errors at every length ``(n,)``: of one gradient step with the rate best at the training length L, in closed form, and of ridge regression."""
-    ridge = np.array([predictors.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
+    ridge = np.array([theory.ridge_error(d, int(n), noise_var, draws=4000) for n in lengths])  # (n, 2)
     return {
-        "debiased": predictors.debiased_gd_error(eta_star(d, L, noise_var), d, lengths, noise_var),
-        "vanilla": predictors.vanilla_gd_error(predictors.vanilla_gd_best_eta(d, L, noise_var), d, lengths, noise_var),
+        "debiased": theory.debiased_gd_error(eta_star(d, L, noise_var), d, lengths, noise_var),
+        "vanilla": theory.vanilla_gd_error(theory.vanilla_gd_best_eta(d, L, noise_var), d, lengths, noise_var),
         "ridge": Estimate(*ridge.T),
     }
 
@@ -99,7 +105,7 @@ def estimator_records(curves: Curves, by: Mapping[str, Array | Estimate], d: int
     """Figure 2.5 and Theorem 1.3 at the paper's own size; the errors of gradient descent are exact."""
     two, ridge = curves[2], by["ridge"]
     values: Records = {
-        "fig2.5/ridge_ratio": Estimate(two.mean, np.hypot(two.seeds, two.prompts)) / ridge,
+        "fig2.5/ridge_ratio": Estimate(two.mean, two.error) / ridge,
         "fig2.5/single_gap": float(np.abs(curves[1].mean / by["debiased"] - 1).max()),
         "fig2.5/ridge_bound_40": float(predictors.theorem_bound(d / L, noise_var)),
     }
@@ -108,8 +114,7 @@ def estimator_records(curves: Curves, by: Mapping[str, Array | Estimate], d: int
         i = int(gap.argmax())
         values[f"fig2.5/{name}_gap"] = Estimate(float(gap[i]), float(two.at(two.lengths[i]).error / by[name][i]))
     (near,) = np.flatnonzero(two.lengths == L)
-    at_near = Estimate(float(ridge.value[near]), float(ridge.error[near]))
-    return values | {"bayesfinite/ratio": Estimate(float(by["debiased"][near]), 0.0) / at_near}
+    return values | {"bayesfinite/ratio": by["debiased"][near] / ridge[near]}
 
 
 # -- predictions, prompt by prompt: Key Finding 3 -----------------------------------------------------------------------
@@ -144,7 +149,7 @@ def unlike_pair(yhat: Array, pair: Array) -> Array:
 def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Prompts) -> Records:
     """Key Finding 3 and the two-head form, a value per run: what gradient descent leaves unexplained of the final circuits, and what their effective pair
     does, heads of one sign merged into one. The error of vanilla's is that of its difference to debiased's, run by run."""
-    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
+    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (theory.debiased_gd, theory.vanilla_gd))
     yhats, pairs = {}, {}  # by number of heads (R, B)
     for h, of in heads.items():
         yhats[h] = attended(results[f"h{h}/kq"][-1], results[f"h{h}/ov"][-1], prompts)
@@ -173,11 +178,11 @@ def scale_records(heads: Mapping[int, Heads], d: int, L: int, noise_var: float) 
     ratios = []
     for h in [h for h in heads if h > 2]:
         mu, gamma = heads[h].settled(heads[h].positive_mu), gammas[h]
-        error = mean_of(mu / manifold_mu(gamma, d, L, noise_var)).error
+        error = Estimate.runs(mu / manifold_mu(gamma, d, L, noise_var)).error
         ratios.append(Estimate(float(mu.mean() / manifold_mu(gamma.mean(), d, L, noise_var)), error))
     return {
-        "kf3/gamma_ratio": stacked(mean_of(gamma) * np.sqrt(d) for gamma in gammas.values()),
-        "twohead/mu_ratio": stacked(ratios),
+        "kf3/gamma_ratio": Estimate.stack(Estimate.runs(gamma) * np.sqrt(d) for gamma in gammas.values()),
+        "twohead/mu_ratio": Estimate.stack(ratios),
     }
 
 
@@ -220,7 +225,7 @@ def plot_estimators(curves: Curves, by: Mapping[str, Array | Estimate]) -> Figur
             right.plot(two.lengths, 100 * (values / best - 1), **look)
     look = {"color": style.COLOURS[2], "marker": style.MARKERS[2], "ls": "none", "ms": 4.5, "label": "two heads"}
     left.plot(two.lengths, two.mean, **look)
-    right.errorbar(two.lengths, 100 * (two.mean / best - 1), 100 * np.hypot(two.seeds, two.prompts) / best, **look)
+    right.errorbar(two.lengths, 100 * (two.mean / best - 1), 100 * two.error / best, **look)
     left.set(xlabel="context length L", ylabel="ICL error", ylim=(0, None))
     right.set(xlabel="context length L", ylabel="error above debiased GD (%)")
     left.legend(fontsize=8)

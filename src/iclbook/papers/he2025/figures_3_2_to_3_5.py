@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ...drawing import style
-from ...statistics import Estimate
+from ...statistics import Estimate, run_sd
 from ...store import Results
 from ...tasks import MultiTaskRegression
 from .circuit_maps import SMALL_GAP, draw_cards
-from .circuits import Records, active_heads, code_scale, each_run, run_sd, settled, stacked, zero_sum
+from .circuits import Records, active_heads, code_scale, settled, zero_sum
 from .figure_3_1 import unlike_step
 from .loss import Array
 from .runs import PAPER_HEADS
@@ -113,7 +113,7 @@ def pattern(by_h: ByCount) -> Records:
         for name, all_of_it, size in zip(worst, whole, sizes, strict=True):
             beside = np.sqrt(np.maximum(all_of_it**2 - size**2, 0))
             worst[name].append(np.where(active, beside / size, 0.0).max(-1))  # (R,)
-    return {name: stacked(Estimate(float(of.max()), run_sd(of)) for of in runs) for name, runs in worst.items()}
+    return {name: Estimate.stack(Estimate(float(of.max()), run_sd(of)) for of in runs) for name, runs in worst.items()}
 
 
 def one_head(heads: MultiHeads) -> Records:
@@ -121,10 +121,10 @@ def one_head(heads: MultiHeads) -> Records:
     omega, mu = heads.by_group[:, 0], heads.mu[:, 0]  # (R, 3), (R, 2)
     own = omega[:, [0, 2]].mean(-1)
     return {
-        "shared_over_own": each_run(omega[:, 1] / own),
+        "shared_over_own": Estimate.each(omega[:, 1] / own),
         # omega and mu of one head may both be negative: same predictor
-        "omega_own": each_run(own * np.sign(mu[:, 0])),
-        "mu_difference": each_run(np.abs(mu[:, 0] - mu[:, 1]) / np.abs(mu).mean(-1)),
+        "omega_own": Estimate.each(own * np.sign(mu[:, 0])),
+        "mu_difference": Estimate.each(np.abs(mu[:, 0] - mu[:, 1]) / np.abs(mu).mean(-1)),
     }
 
 
@@ -134,10 +134,10 @@ def two_heads(heads: MultiHeads, single: MultiHeads) -> Records:
     positive = np.take_along_axis(omega, omega.mean(-1).argmax(1)[:, None, None], 1)[:, 0]  # (R, 3)
     own = positive[:, [0, 2]].mean(-1)
     return {
-        "asymmetry": each_run(np.abs(omega.sum(1)).mean(-1) / np.abs(omega).mean((1, 2))),
-        "shared_over_own": each_run(positive[:, 1] / own),
-        "omega_own": each_run(own),
-        "over_single": each_run(positive[:, 1] / np.abs(single.by_group[:, 0, 1])),
+        "asymmetry": Estimate.each(np.abs(omega.sum(1)).mean(-1) / np.abs(omega).mean((1, 2))),
+        "shared_over_own": Estimate.each(positive[:, 1] / own),
+        "omega_own": Estimate.each(own),
+        "over_single": Estimate.each(positive[:, 1] / np.abs(single.by_group[:, 0, 1])),
     }
 
 
@@ -156,21 +156,16 @@ def exclusive(heads: MultiHeads) -> Array:
     return alone & np.all([((task == n) & (sign == s)).sum(-1) == 1 for n in (0, 1) for s in (1, -1)], 0)
 
 
-def share(happens: Array) -> Estimate:
-    """Share of runs ``(R,)``."""
-    return Estimate.share(int(happens.sum()), len(happens))
-
-
 def three_heads(three: MultiHeads, four: MultiHeads, errors: Mapping[str, Array]) -> Records:
     """Figure 3.5: how many heads serve both tasks with opposite signs, the sums of mu omega, and errors over those of four heads on common prompts."""
     sums = three.transfer  # (R, 2, 3)
     return {
-        "superposed": share(opposite_heads(three)),
+        "superposed": Estimate.share(opposite_heads(three)),
         "superposed_of_four": float(opposite_heads(four).mean()),
-        "zero_sum": each_run(zero_sum(three.mu.swapaxes(1, 2))),
-        "sum_on": each_run(*(sums[:, n, USED[n]] for n in (0, 1))),
-        "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
-        "error_ratio": each_run(errors["h3/error"] / errors["h4/error"]),
+        "zero_sum": Estimate.each(zero_sum(three.mu.swapaxes(1, 2))),
+        "sum_on": Estimate.each(*(sums[:, n, USED[n]] for n in (0, 1))),
+        "sum_off": Estimate.each(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "error_ratio": Estimate.each(errors["h3/error"] / errors["h4/error"]),
         "two_over_four": errors["h2/error"] / errors["h4/error"],
     }
 
@@ -179,9 +174,9 @@ def four_heads(heads: MultiHeads, starts: MultiHeads) -> Records:
     """Figure 3.4: the share of ``starts`` that end as a pair for each task, and the sums of mu omega on and off a task's features; a value per run."""
     sums = heads.transfer
     return {
-        "sum_off": each_run(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
-        "exclusive": share(exclusive(starts)),
-        "mu_omega": each_run(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
+        "sum_off": Estimate.each(*(sums[:, n, UNUSED[n]] for n in (0, 1))),
+        "exclusive": Estimate.share(exclusive(starts)),
+        "mu_omega": Estimate.each(*(sums[:, n, USED[n]].mean(-1) for n in (0, 1))),
     }
 
 
@@ -194,7 +189,7 @@ def cross_task_records(by_h: ByCount, errors: Mapping[str, Array], task: MultiTa
     return {
         "crosstask/risk_ratio": float(low.sum() / high.sum()),
         "crosstask/runs": int(better.sum()),
-        "crosstask/to_cross": each_run(off_steps(by_h[4], cross)[better]),
+        "crosstask/to_cross": Estimate.each(off_steps(by_h[4], cross)[better]),
         "crosstask/to_separate": off_steps(by_h[4], separate)[better],
     }
 
@@ -204,7 +199,7 @@ def weighted_step(heads: MultiHeads, results: Results, task: MultiTaskRegression
     weights = np.einsum("rhn,rhj->rnj", heads.mu, heads.omega)[..., None] * np.eye(task.d)
     equal = np.broadcast_to(np.eye(task.d), weights.shape)
     every = {"unexplained": weights, "unexplained_by_equal": equal}
-    return {name: each_run(unlike_step(results, "h2", of, task, heads.scale)) for name, of in every.items()}
+    return {name: Estimate.each(unlike_step(results, "h2", of, task, heads.scale)) for name, of in every.items()}
 
 
 def multitask_records(
@@ -217,7 +212,7 @@ def multitask_records(
     for setting, by_h in settings.items():
         task, own = tasks[setting], results[setting]
         separate = best_steps(task, separate=True)[0]
-        to_separate = {h: {"to_separate": each_run(off_steps(by_h[h], separate))} for h in (3, 4)}
+        to_separate = {h: {"to_separate": Estimate.each(off_steps(by_h[h], separate))} for h in (3, 4)}
         for figure, found in {
             "multitask": pattern(by_h),
             "fig3.2": one_head(by_h[1]),

@@ -7,29 +7,18 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from ... import theory
 from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
-from ...statistics import Estimate, jackknife, standard_error
+from ...statistics import Estimate, jackknife, over_blocks, standard_error
 from ...store import Results
 from ...tasks import LinearRegression
-from . import predictors
+from ...theory import Prompts
 from .circuit_maps import Group, draw_cards, matrices, name_maps, named
-from .circuits import (
-    Heads,
-    Records,
-    each_run,
-    first_kept,
-    largest_ratio,
-    mean_of,
-    one_sided,
-    over_blocks,
-    read_heads,
-    stacked,
-)
+from .circuits import Heads, Records, first_kept, largest_ratio, one_sided, read_heads
 from .figures_2_4_and_2_5 import Curve, Curves, attended, unexplained, unlike_pair
 from .loss import Array
-from .predictors import Prompts
 from .runs import ACTIVATIONS
 from .trained_circuits import legend_below, peak, plot_trajectories
 
@@ -53,7 +42,7 @@ def frozen_linear(results: Results, lengths: Array, task: LinearRegression, rng:
 def linear_closed(linear: Heads, lengths: Array, task: LinearRegression) -> Array:
     """Error ``(n,)`` of linear attention with 1/L frozen at the training length's 1/L_0: a gradient step of the trained rate eta times L / L_0."""
     rate = float(linear.settled((linear.omega * linear.mu).sum(-1)).mean())
-    return predictors.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
+    return theory.vanilla_gd_error(rate * lengths / task.L, task.d, lengths, task.noise_var)
 
 
 def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
@@ -141,7 +130,7 @@ def activation_records(
             omega, mu = h.settled(h.omega), h.settled(h.mu)
             own = {"omega_product": omega.prod(-1), "omega_mu": omega * mu}
             own |= {of: h.settled(getattr(h, of)) for of in ("kq_deviation", "ov_deviation")}
-            values |= {f"fig4.2/{reading}/{name}/{key}": each_run(value) for key, value in own.items()}
+            values |= {f"fig4.2/{reading}/{name}/{key}": Estimate.each(value) for key, value in own.items()}
             if name == "affine":
                 many, n = (
                     (seed_sweep[reading], len(seed_sweep[reading].one_sided)) if reading in seed_sweep else (h, starts)
@@ -176,7 +165,7 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
     """Figure 4.2, the dynamics, by reading of C."""
     values: Records = {}
     for reading, (by_name, softmax) in by_c.items():
-        values[f"fig4.2/{reading}/tanh_peak"] = each_run(peak(by_name["tanh"]))
+        values[f"fig4.2/{reading}/tanh_peak"] = Estimate.each(peak(by_name["tanh"]))
         values[f"fig4.2/{reading}/tanh_distance"] = nearer({**by_name, "softmax": softmax})
     square = by_c["code"][0]["square"]
     pairs = first_kept(square.steps, ~one_sided(square.omega, square.mu))  # (R,)
@@ -186,7 +175,7 @@ def dynamics_records(by_c: Mapping[str, tuple[Mapping[str, Heads], Heads]]) -> R
 def compare(results: Results, prompts: Prompts, best: float) -> dict[str, dict[str, Array]]:
     """The runs of each activation of :data:`SLOPES` beside gradient descent on common prompts, ``(R,)`` each: ``excess`` over the squared error of a
     debiased step of rate ``best``, with its error, and what a multiple of a ``debiased`` or ``vanilla`` step leaves unexplained."""
-    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (predictors.debiased_gd, predictors.vanilla_gd))
+    debiased, vanilla = (step(1.0, *prompts[:3]) for step in (theory.debiased_gd, theory.vanilla_gd))
     of_step = (best * debiased - prompts.y_q) ** 2
     found = {}
     for name in SLOPES:
@@ -202,10 +191,10 @@ def step_records(found: Mapping[str, Mapping[str, Array]], heads: Mapping[str, H
     """Softmax, square and tanh, a value a run: error above the best step's, and the effective rate ``2 C_f |omega| |mu|``; ``star`` is Theorem 1's."""
     values: Records = {"activation/eta_star": star}
     for step in ("debiased", "vanilla"):
-        values[f"activation/unlike_{step}"] = stacked(mean_of(of[step]) for of in found.values())
+        values[f"activation/unlike_{step}"] = Estimate.stack(Estimate.runs(of[step]) for of in found.values())
     for name, slope in SLOPES.items():
         h, of = heads[name], found[name]
-        rate, excess = each_run(slope * h.settled((h.omega * h.mu).sum(-1))), Estimate(of["excess"], of["error"])
+        rate, excess = Estimate.each(slope * h.settled((h.omega * h.mu).sum(-1))), Estimate(of["excess"], of["error"])
         if name == "softmax":  # shown beside the others, and judged nowhere
             rate, excess = rate.value, excess.value
         values |= {f"activation/{name}/rate": rate, f"activation/{name}/excess": excess}

@@ -7,14 +7,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import linregress
 
+from ... import theory
 from ...drawing import style
 from ...sliders import Slider, show
 from ...statistics import Estimate, student
 from ...store import Results
+from ...theory import Prompts
 from . import loss, predictors
-from .circuits import Heads, Records, each_run, largest_ratio, mean_of, read_heads, sign_matched, stacked, zero_sum
+from .circuits import Heads, Records, largest_ratio, read_heads, sign_matched, zero_sum
 from .loss import Array, Optimum
-from .predictors import Prompts
 from .runs import RATES
 from .trained_circuits import paper_limits
 from .true_loss import pair_exact, pair_optimum_exact
@@ -78,11 +79,11 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
     return {
         "minimiser/gamma": best.omega,
         "minimiser/interior": bool(best.omega > 0.01),
-        "minimiser/gamma_ratio": each_run(two.settled(two.gamma) / best.omega),
+        "minimiser/gamma_ratio": Estimate.each(two.settled(two.gamma) / best.omega),
         "minimiser/cost_of_013": loss_of_013 / best.loss - 1,
         "minimiser/still_falling": float((1 - slow.gamma[-1] / quarter)[slow.pairs].mean()),
-        "minimiser/rate_ratio": mean_of(gamma[256][2]) / mean_of(gamma[256][0]),
-        "minimiser/batch_ratio": mean_of(gamma[64][1]) / mean_of(gamma[1024][1]),
+        "minimiser/rate_ratio": Estimate.runs(gamma[256][2]) / Estimate.runs(gamma[256][0]),
+        "minimiser/batch_ratio": Estimate.runs(gamma[64][1]) / Estimate.runs(gamma[1024][1]),
         "noise/power": power,
         "noise/off": off,
         "robust/pattern_share": float(np.concatenate(every).mean()),
@@ -98,7 +99,7 @@ def decay_records(decayed: Heads, constant: Heads, reduced: Heads, best: Optimum
     sided = reduced.one_sided
     return {
         "decay/gammas": gammas,
-        "decay/ratio": each_run(gammas / constant.settled(constant.gamma).mean()),
+        "decay/ratio": Estimate.each(gammas / constant.settled(constant.gamma).mean()),
         "decay/cost": pair_exact(float(gammas.mean()), *size).loss / best.loss - 1,
         "reduced/runs": len(sided),
         "reduced/one_sided": int(sided.sum()),
@@ -116,13 +117,12 @@ def variation_records(found: Mapping[str, Heads]) -> Records:
     """Share of one-sided runs in each variation; of the others, if any, the share whose heads match, and mean abs(sum mu) over sum abs(mu)."""
     both = [(h, ~h.one_sided) for h in found.values()]  # each (R,)
     return {
-        "variations/one_sided": stacked(Estimate.share(int((~two).sum()), len(two)) for _, two in both),
-        "variations/matched": stacked(
-            Estimate.share(int(_matched_pair(h)[two].sum()), int(two.sum())) if two.any() else Estimate(0.0, 0.0)
-            for h, two in both
+        "variations/one_sided": Estimate.stack(Estimate.share(~two) for _, two in both),
+        "variations/matched": Estimate.stack(
+            Estimate.share(_matched_pair(h)[two]) if two.any() else Estimate(0.0, 0.0) for h, two in both
         ),
-        "variations/sum": stacked(
-            mean_of(zero_sum(h.settled(h.mu))[two]) if two.any() else Estimate(1.0, 0.0) for h, two in both
+        "variations/sum": Estimate.stack(
+            Estimate.runs(zero_sum(h.settled(h.mu))[two]) if two.any() else Estimate(1.0, 0.0) for h, two in both
         ),
     }
 
@@ -174,7 +174,7 @@ def show_pair(manifold: Manifold, prompts: Prompts, d: int, L: int, noise_var: f
     gammas = [0.13, 0.5] if few else [0.02, 0.05, 0.09, 0.13, 0.2, 0.3, 0.4, 0.5]
     eta = loss.eta_star(d, L, noise_var)
     some = [of[:400] for of in prompts[:3]]
-    gd, gd_loss = predictors.debiased_gd(eta, *some), float(predictors.debiased_gd_error(eta, d, L, noise_var))
+    gd, gd_loss = theory.debiased_gd(eta, *some), float(theory.debiased_gd_error(eta, d, L, noise_var))
     least, losses = min(manifold.loss), np.array(manifold.loss)
 
     def frame(gamma: float) -> Figure:

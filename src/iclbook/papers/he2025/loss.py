@@ -148,7 +148,7 @@ def manifold_loss(gamma: ArrayLike, d: int, L: int, noise_var: float) -> Array:
 
 
 def eta_star(d: int, L: int, noise_var: float) -> float:
-    """Theorem 1.2: eta* = 1/(1 + (1 + s2) d / L), which minimises :func:`.predictors.debiased_gd_error` exactly, at every L >= 2."""
+    """Theorem 1.2: eta* = 1/(1 + (1 + s2) d / L), which minimises :func:`iclbook.theory.debiased_gd_error` exactly, at every L >= 2."""
     return 1.0 / (1.0 + coupling(d, L, noise_var) * d)
 
 

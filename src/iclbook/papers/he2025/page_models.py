@@ -6,13 +6,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import softmax
 
+from ... import theory
 from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
 from ...sliders import PageModel
 from ...store import Results
 from ...tasks import LinearRegression
-from . import dynamics, loss, predictors
+from . import dynamics, loss
 
 #: Where the query of the first picture stands, and how many pairs of a prompt are shown at first.
 QUERY, SHOWN = 2.5, 20
@@ -64,7 +65,7 @@ def plot_answers(
     for colour, (label, heads) in zip(colours, models.items(), strict=True):
         ax.plot(grid, answers(heads, tokens, queries.T, activation), color=colour, label=label)
     eta = loss.eta_star(d, task.L, task.noise_var)
-    step = predictors.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])
+    step = theory.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])
     ax.plot(grid, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
     ax.plot(*pairs.T, ".", color=style.INK, ms=4)
     ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x")

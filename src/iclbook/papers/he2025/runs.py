@@ -11,10 +11,7 @@ from ...models import Attention, ReducedAttention, attend
 from ...project import check_profile
 from ...random import generator
 from ...tasks import LinearRegression, MultiTaskRegression
-from ...training import Adam, History, Run
-from ...training.computation import Computation
-from ...training.groups import AdamW, Cosine, Momentum
-from ...training.study import Group, Study
+from ...training import Adam, AdamW, Computation, Cosine, Group, History, Momentum, Run, Study
 from . import dynamics
 
 # -- errors of trained circuits on fresh prompts, kept with the runs -----------------------------------------------------

@@ -9,12 +9,13 @@ from scipy import stats
 from scipy.optimize import minimize, minimize_scalar
 from torch import Tensor
 
+from ... import theory
 from ...draw import numpy_rng
 from ...drawing import style
 from ...models import attend
-from ...statistics import Estimate
+from ...statistics import Estimate, run_sd
 from . import loss, predictors, true_loss
-from .circuits import Heads, Records, each_run, mean_of, run_sd
+from .circuits import Heads, Records
 from .loss import Array
 from .trained_circuits import legend_below
 
@@ -56,8 +57,8 @@ def approximation_records(found: dict[str, Array], d: int, s2: float) -> Records
         "approx/excess_at_40": float(excess_gap[at_40]),
         "approx/excess_large_L": float(excess_gap[-1]),
         "approx/excess_fall": float(excess_gap[-1] / excess_gap[at_40]),
-        "approx/largest": mean_of(np.abs(off).max(1)),
-        "approx/unexplained": each_run(np.array([1 - np.corrcoef(both)[0, 1] ** 2 for both in pairs])),
+        "approx/largest": Estimate.runs(np.abs(off).max(1)),
+        "approx/unexplained": Estimate.each(np.array([1 - np.corrcoef(both)[0, 1] ** 2 for both in pairs])),
         "approx/rank": Estimate(rank[0], run_sd(rank)),
         "approx/large_L": float(gap[-1]),
         "approx/at_40": float(gap[at_40]),
@@ -98,8 +99,8 @@ def single_head_records(readings: dict[str, Heads], d: int, L: int, s2: float) -
         "single/approx_omega": loss.single_head_approx(d, L, s2).omega * np.sqrt(d),
         "single/true_omega": best,
         "single/mu_ratio": max(mu_over_root) / min(mu_over_root),
-        **{f"single/{reading}/omega": each_run(runs) for reading, runs in trained.items()},
-        "single/trained_over_true": each_run(trained["text"] / best),
+        **{f"single/{reading}/omega": Estimate.each(runs) for reading, runs in trained.items()},
+        "single/trained_over_true": Estimate.each(trained["text"] / best),
     }
 
 
@@ -133,9 +134,9 @@ Gap = tuple[Array, Array]
 
 def gap(d: int, L: int, s2: float, eta: float, seed: int, gammas: Array = GAMMAS, draws: int = 4000) -> Gap:
     """Theorem 1.1: ``|yhat - yhat_gd(eta)|`` of two heads with mu = eta/(2 gamma) over so many prompts at gammas ``(n,)``, and its bound."""
-    prompts = predictors.sample_prompts(draws, d, L, s2, seed)[:3]
+    prompts = theory.sample_prompts(draws, d, L, s2, seed)[:3]
     pairs = [predictors.softmax_predictor([g, -g], [eta / (2 * g), -eta / (2 * g)], *prompts) for g in gammas]
-    apart = np.abs(pairs - predictors.debiased_gd(eta, *prompts))  # (n, draws)
+    apart = np.abs(pairs - theory.debiased_gd(eta, *prompts))  # (n, draws)
     return np.quantile(apart, [0.5, 1 - DELTA], axis=1), predictors.theorem_gap_bound(gammas, d, s2)
 
 
@@ -183,7 +184,7 @@ def plot_gap(found: Gap) -> Figure:
 def best_rate(d: int, n: int, s2: float) -> float:
     """The rate that minimises the error of debiased gradient descent, numerically."""
     search = {"bounds": (0.1, 1.5), "method": "bounded", "options": {"xatol": 1e-12}}
-    return minimize_scalar(predictors.debiased_gd_error, args=(d, n, s2), **search).x
+    return minimize_scalar(theory.debiased_gd_error, args=(d, n, s2), **search).x
 
 
 def lowest_approx_loss(d: int, L: int, s2: float, starts: int = 20) -> float:
@@ -226,13 +227,13 @@ def risk_records(d: int, L: int, s2: float) -> Records:
     eta = loss.eta_star(d, L, s2)
     floor = s2 + (1.0 - eta) ** 2
     sizes = [(loss.eta_star(d, n, s2), d, n, s2) for n in (100 * d, 8 * d)]
-    far, near = (abs(float(predictors.debiased_gd_error(*of) / predictors.vanilla_gd_error(*of)) - 1) for of in sizes)
+    far, near = (abs(float(theory.debiased_gd_error(*of) / theory.vanilla_gd_error(*of)) - 1) for of in sizes)
     return {
         "thm1.3/total_excess": float((gd / bayes - bound)[admitted].max()),
         "thm1.3/excess_excess": float(((gd - noise) / (bayes - noise) - bound)[admitted].max()),
-        "floor/far_ratio": float(predictors.debiased_gd_error(eta, d, 1e6, s2)) / floor,
+        "floor/far_ratio": float(theory.debiased_gd_error(eta, d, 1e6, s2)) / floor,
         "floor/value": floor,
-        "floor/at_100": float(predictors.debiased_gd_error(eta, d, 100, s2)) / floor - 1,
+        "floor/at_100": float(theory.debiased_gd_error(eta, d, 100, s2)) / floor - 1,
         "gdcoincide/far": far,
         "gdcoincide/near": near,
         "gdcoincide/eta": loss.eta_star(d, 100 * d, s2),
@@ -242,11 +243,11 @@ def risk_records(d: int, L: int, s2: float) -> Records:
 def near_bayes_records(d: int, L: int, s2: float, far: int = 10_000) -> Records:
     """Key Finding 3, item 4: error and excess of a model trained at length L over ridge regression's, and by what factor the ratio grows to ``far``."""
     eta = loss.eta_star(d, L, s2)
-    gd = [float(predictors.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
-    ridge = [Estimate(*predictors.ridge_error(d, n, s2)) for n in (L, far)]
+    gd = [float(theory.debiased_gd_error(eta, d, n, s2)) for n in (L, far)]
+    ridge = [Estimate(*theory.ridge_error(d, n, s2)) for n in (L, far)]
     values: Records = {}
     for name, floor in (("total", 0.0), ("excess", s2)):
-        near, away = (Estimate(of - floor, 0.0) / (best - floor) for of, best in zip(gd, ridge, strict=True))
+        near, away = ((of - floor) / (best - floor) for of, best in zip(gd, ridge, strict=True))
         values |= {f"nearbayes/{name}_at_L": near.value, f"nearbayes/{name}_growth": away / near}
     return values
 

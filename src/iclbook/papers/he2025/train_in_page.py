@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ... import theory
 from ...claims import load_ledger
 from ...drawing import style
 from ...models import Attention
@@ -18,7 +19,7 @@ from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
 from ...training import Group, History, Run, Trainer
-from . import predictors, true_loss
+from . import true_loss
 from .circuits import Heads, read_heads
 from .loss import eta_star
 from .page_models import QUERY, SHOWN, Head, answers, effective, on_line, pairs_on_line, plot_answers
@@ -108,8 +109,8 @@ def loss_levels(task: LinearRegression) -> list[dict[str, Any]]:
     sizes = task.d, task.L, task.noise_var
     return [
         {"name": "one head's best", "loss": true_loss.single_head_exact(*sizes).loss},
-        {"name": "one gradient step", "loss": float(predictors.debiased_gd_error(eta_star(*sizes), *sizes))},
-        {"name": "ridge regression", "loss": predictors.ridge_error(*sizes)[0]},
+        {"name": "one gradient step", "loss": float(theory.debiased_gd_error(eta_star(*sizes), *sizes))},
+        {"name": "ridge regression", "loss": theory.ridge_error(*sizes)[0]},
     ]
 
 

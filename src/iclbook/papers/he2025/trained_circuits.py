@@ -14,11 +14,11 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...drawing.figure_data import Table
 from ...models import Attention
-from ...statistics import Estimate, jackknife
+from ...statistics import Estimate, jackknife, median_error, run_sd
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from . import circuits
-from .circuits import Heads, Records, by_reading, each_run, largest_ratio, mean_of, median_error, run_sd, typical
+from .circuits import Heads, Records, by_reading, largest_ratio, typical
 from .loss import manifold_gamma
 
 #: Heads by number of heads.
@@ -83,16 +83,16 @@ def effective_entries(example: tuple[Tensor, Tensor, Tensor, Tensor], rng: torch
 def one_head(h: Heads) -> Records:
     """Figure 2.1, a value per run."""
     names = {"kq_deviation": h.kq_deviation, "ov_deviation": h.ov_deviation, "omega_mu": h.omega * h.mu}
-    return {name: each_run(h.settled(value)[:, 0]) for name, value in names.items()}
+    return {name: Estimate.each(h.settled(value)[:, 0]) for name, value in names.items()}
 
 
 @by_reading("fig2.2")
 def two_heads(h: Heads) -> Records:
     """Figure 2.2, a value per run (and head)."""
     omega, mu = h.settled(h.omega), h.settled(h.mu)
-    found = {"omega_product": each_run(omega.prod(-1)), "omega_mu": each_run(omega * mu)}
+    found = {"omega_product": Estimate.each(omega.prod(-1)), "omega_mu": Estimate.each(omega * mu)}
     for name, size in (("omega", np.abs(omega)), ("mu", np.abs(mu))):
-        found[f"{name}_spread"] = each_run(np.ptp(size, -1) / size.max(-1))
+        found[f"{name}_spread"] = Estimate.each(np.ptp(size, -1) / size.max(-1))
     return found
 
 
@@ -101,7 +101,7 @@ def mirror(h: Heads) -> Records:
     """Figure 2.3: how far the two heads are from mirror images, the largest ``|sum| / mean | |`` of omega and of mu after the first tenth of training."""
     late = h.steps >= 0.1 * h.steps[-1]
     omega, mu = (np.abs(of[late].sum(-1)) / np.abs(of[late]).mean(-1) for of in (h.omega, h.mu))  # (T, R)
-    return {"omega_asymmetry": each_run(omega.max(0)), "mu_asymmetry": each_run(mu.max(0))}
+    return {"omega_asymmetry": Estimate.each(omega.max(0)), "mu_asymmetry": Estimate.each(mu.max(0))}
 
 
 def pattern_share(h: Heads) -> np.ndarray:
@@ -123,9 +123,9 @@ def early(h: Heads) -> Records:
 def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
     """Key Finding 1: how much lies in heads whose signs do not match, and deviations of the circuits summed over the heads of a side; a value per run."""
     by_h, sides = heads
-    found: Records = {"mismatch": each_run(*(circuits.mismatch(h.omega[-1], h.mu[-1]) for h in by_h.values()))}
+    found: Records = {"mismatch": Estimate.each(*(circuits.mismatch(h.omega[-1], h.mu[-1]) for h in by_h.values()))}
     for name in ("kq_deviation", "ov_deviation"):
-        worst = each_run(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
+        worst = Estimate.each(*(h.settled(getattr(h, name)).max(-1) for h in sides.values()))
         found |= {name: worst} if np.size(worst.value) else {}  # else no such run
     return found
 
@@ -134,8 +134,8 @@ def finding_1(heads: tuple[ByCount, ByCount]) -> Records:
 def finding_2(by_h: ByCount) -> Records:
     """Key Finding 2: spread of abs(omega), heads weighted by abs(mu), and abs(sum mu) over sum abs(mu) where a run settles; a value per run."""
     return {
-        "weighted_spread": each_run(*(circuits.weighted_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
-        "zero_sum": each_run(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
+        "weighted_spread": Estimate.each(*(circuits.weighted_spread(h.omega[-1], h.mu[-1]) for h in by_h.values())),
+        "zero_sum": Estimate.each(*(circuits.zero_sum(h.settled(h.mu)) for h in by_h.values())),
     }
 
 
@@ -175,7 +175,7 @@ def finding_4(heads: tuple[ByCount, ByCount]) -> Records:
     if not sum(map(len, early)):
         return {}  # no such run
     same = (np.concatenate(early) <= 0.1) & np.concatenate(keeps)
-    return {"pattern": typical(*early), "course": Estimate.share(int(same.sum()), len(same))}
+    return {"pattern": typical(*early), "course": Estimate.share(same)}
 
 
 def common_scale(several: ByCount, seed_sweep: Heads, *size: float) -> Records:
@@ -186,7 +186,7 @@ def common_scale(several: ByCount, seed_sweep: Heads, *size: float) -> Records:
     }
     gammas = seed_sweep.gamma[-1][~circuits.one_sided(seed_sweep.omega[-1], seed_sweep.mu[-1])]
     if len(gammas):  # else nothing to measure
-        values["kf4/gamma_cv"] = Estimate(float(variation(gammas)), jackknife(variation, gammas))
+        values["kf4/gamma_cv"] = Estimate.of(variation, gammas, jackknife)
     return values
 
 
@@ -229,7 +229,7 @@ def eight_heads(eight: Heads, four: Heads, two: Heads) -> Records:
 def scales(h: Heads) -> Records:
     """Where two heads settle, run by run, and the mean of gamma."""
     gammas = h.settled(h.gamma)
-    return {"gammas": gammas, "mus": h.settled(h.positive_mu), "gamma": mean_of(gammas)}
+    return {"gammas": gammas, "mus": h.settled(h.positive_mu), "gamma": Estimate.runs(gammas)}
 
 
 # -- drawing ------------------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def exact_loss(omega: ArrayLike, mu: ArrayLike, d: int, L: int, noise_var: float
 def pair_exact(gamma: float, d: int, L: int, noise_var: float, signs: Sequence[float] = (1.0, -1.0)) -> Optimum:
     """The best mu of the pair (gamma, -gamma), (mu, -mu) for the true loss, and that loss; with the signs ``(1,)`` of one head.
 
-    Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is :func:`.predictors.debiased_gd_error`.
+    Below gamma about 1e-3 cancellation costs digits; the limit gamma -> 0 is :func:`iclbook.theory.debiased_gd_error`.
     """
     sign = np.array(signs)
     linear, matrix = exact_quadratic(gamma * sign, d, L, noise_var)

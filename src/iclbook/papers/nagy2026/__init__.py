@@ -1,11 +1,8 @@
 """Nagy, "When In-Context Learning Implements Gradient Descent": the controlled experiments of section 9, and the ladder that stands in for pretrained models."""
 
-from ...training.catalogue import Catalogue
-from ...training.study import Study
+from ...training import Catalogue, Study
 from .ladder_study import ladder_studies
 from .studies import studies as controlled
-
-__all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study]:

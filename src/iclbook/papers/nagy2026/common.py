@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from ...drawing import style
 from ...statistics import Estimate, prediction
 from ...store import Results
-from ...training import Adam
-from ...training.study import Study
+from ...training import Adam, Study
 from .studies import Probes
 
 

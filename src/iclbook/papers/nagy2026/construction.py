@@ -1,64 +1,14 @@
 """Von Oswald's construction as the weights of an attention layer, for any number of covariates and responses (appendix A).
 
-Tokens are ``e_j = (x_j, y_j)``; the query's response slot starts at ``-W_0 x_q`` and the layer's answer is minus what stands there afterwards.
-The loss is ``L(W) = 1/2 sum_j |W x_j - y_j|^2`` (the paper absorbs the factor 2 into the step), its gradient ``sum_j (W x_j - y_j) x_j^T``.
+Tokens and loss are those of :mod:`iclbook.theory`, which has the construction.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from ...draw import numpy_rng
 from ...models.attention import Attention
-
-
-@dataclass(frozen=True)
-class LinearAttention:
-    """Weights of ``e <- e + output sum_j (value e_j) (key e_j)^T (query e)``, each ``(D, D)`` with ``D = d + N``."""
-
-    query: np.ndarray
-    key: np.ndarray
-    value: np.ndarray
-    output: np.ndarray
-
-    def __call__(self, tokens: np.ndarray, n_context: int) -> np.ndarray:
-        """New tokens ``(n, D)``; the first ``n_context`` are attended to, all are updated."""
-        context = tokens[:n_context]
-        scores = (tokens @ self.query.T) @ (context @ self.key.T).T  # (n, n_context)
-        return tokens + scores @ (context @ self.value.T) @ self.output.T
-
-
-def construct(d: int, n_outputs: int, eta: float, w0: np.ndarray | None = None) -> LinearAttention:
-    """Weights whose layer is one gradient step of size ``eta`` from ``w0`` ``(N, d)`` (zero if None).
-
-    In the paper's scalar terms the gains are ``q_k = 1`` and ``v_o = eta`` (Theorem V1).
-    """
-    size = d + n_outputs
-    select, value = np.zeros((size, size)), np.zeros((size, size))
-    select[:d, :d] = np.eye(d)
-    value[d:, d:] = -np.eye(n_outputs)
-    if w0 is not None:
-        value[d:, :d] = w0
-    return LinearAttention(select, select, value, eta * np.eye(size))
-
-
-def descent(w: np.ndarray, x: np.ndarray, y: np.ndarray, eta: float, steps: int = 1) -> np.ndarray:
-    """``W <- W - eta sum_j (W x_j - y_j) x_j^T``, so many times, for ``x`` ``(n, d)``, ``y`` ``(n, N)``, ``W`` ``(N, d)``."""
-    for _ in range(steps):
-        w = w - eta * (x @ w.T - y).T @ x
-    return w
-
-
-def layer_answers(
-    layer: LinearAttention, w0: np.ndarray, x: np.ndarray, y: np.ndarray, queries: np.ndarray, layers: int = 1
-) -> np.ndarray:
-    """Answers of so many equal layers for ``queries`` ``(m, d)``: ``(m, N)``. From ``W_0 = 0`` the first moves ``y_j`` to the residual, so the next ones
-    step on."""
-    tokens = np.vstack([np.hstack([x, y]), np.hstack([queries, -queries @ w0.T])])
-    for _ in range(layers):
-        tokens = layer(tokens, len(x))
-    return -tokens[len(x) :, x.shape[1] :]
+from ...theory import LinearAttention, construct, descent, layer_answers
 
 
 def library_answers(layer: LinearAttention, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> np.ndarray:

@@ -196,9 +196,9 @@ def records(get: Get) -> dict[str, object]:
             values[name] = Estimate(each, by_prompts(lambda of, name=name: of[name]))
         elif name.endswith("_share"):
             ratio = by_prompts(lambda of, name=name: np.divide(*of[name].mean(1)))
-            values[name] = Estimate.ratio(*each) + Estimate(0.0, ratio)
+            values[name] = Estimate.ratio(*each).widened(ratio)
         else:
-            values[name] = Estimate.mean(each) + Estimate(0.0, by_prompts(lambda of, name=name: of[name].mean()))
+            values[name] = Estimate.mean(each).widened(by_prompts(lambda of, name=name: of[name].mean()))
     phases = [m.valley() < VALLEY and m.reductions().max() > 0 for m in every]
     values["emergence/three_phases"] = Estimate.share(sum(phases), len(phases))
     return {f"ladder/{name}": value for name, value in values.items()}

@@ -13,9 +13,7 @@ from torch import Tensor, nn
 from ...models.language_model import LanguageModel
 from ...tasks import Batch
 from ...tasks.mixed_corpus import VOCABULARY, MixedCorpus
-from ...training import Adam, Group, Run
-from ...training.groups import Cosine
-from ...training.study import Study
+from ...training import Adam, Cosine, Group, Run, Study
 from . import prompts, readout
 from .prompts import CORPUS
 

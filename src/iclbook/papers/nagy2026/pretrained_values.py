@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from ...statistics import Estimate, bootstrap_error, jackknife, share_error
+from ...statistics import Estimate, jackknife, share_error
 from .probe_statistics import alignment, causal_heads, contraction, late_over_early
 from .readout import DROPS, THRESHOLDS, emergence_gap
 
@@ -51,20 +51,11 @@ class Probed(NamedTuple):
 Found = Mapping[tuple[str, str, str], Probed]
 
 
-def _over_prompts(statistic: Callable[[np.ndarray], float], prompts: np.ndarray) -> Estimate:
-    """A statistic of prompts ``(n, ...)`` with its bootstrap error."""
-    return Estimate(float(statistic(prompts)), bootstrap_error(statistic, prompts))
-
-
-def _stacked(estimates: Sequence[Estimate]) -> Estimate:
-    return Estimate(*np.transpose([(of.value, of.error) for of in estimates]))
-
-
 def aligned(probed: Probed, statistic: Callable[[Any], float] | str) -> Estimate:
     """A statistic of the alignment by name, or computed from all of them."""
     both = np.column_stack([probed.arrays["estimate_true"], probed.arrays["target"]]).astype(float)
     read = (lambda of: getattr(of, statistic)) if isinstance(statistic, str) else statistic
-    return _over_prompts(lambda b: read(alignment(b[:, :-1], b[:, -1])), both)
+    return Estimate.of(lambda b: read(alignment(b[:, :-1], b[:, -1])), both)
 
 
 def _course(found: Found, model: str, steps: Sequence[int] = STEPS) -> list[Estimate]:
@@ -75,22 +66,22 @@ def _course(found: Found, model: str, steps: Sequence[int] = STEPS) -> list[Esti
 def alignment_values(found: Found) -> dict[str, Any]:
     every = [found[model, "", "alignment"] for model in ALIGNED]
     named = {name: name for name in ("slope", "signs", "r2")} | {"falls": lambda of: 1 - of.remaining}
-    values = {f"probes/alignment/{key}": _stacked([aligned(p, of) for p in every]) for key, of in named.items()}
+    values = {f"probes/alignment/{key}": Estimate.stack([aligned(p, of) for p in every]) for key, of in named.items()}
     return values | {"probes/alignment/noise": [p.values["p_signs_noise"] for p in every]}
 
 
 def rates(found: Found) -> dict[str, Any]:
     every = [found[model, "", "alignment"] for model in RATED]
     return {
-        "probes/rates/apart": _stacked([aligned(p, lambda of: abs(of.rho_pred / of.rho_obs - 1)) for p in every]),
+        "probes/rates/apart": Estimate.stack([aligned(p, lambda of: abs(of.rho_pred / of.rho_obs - 1)) for p in every]),
         "probes/rates/no_contraction": [abs(1 / p.values["rho_obs"] - 1) for p in every],
-        "probes/rates/contracting": _stacked([aligned(p, "contracting") for p in every]),
+        "probes/rates/contracting": Estimate.stack([aligned(p, "contracting") for p in every]),
     }
 
 
 def induction(found: Found) -> dict[str, Any]:
     every = [found[model, "", "induction"] for model in PANEL]
-    r2 = _stacked([_over_prompts(lambda e: contraction(e).r2, p.arrays["surprisal10"]) for p in every])
+    r2 = Estimate.stack([Estimate.of(lambda e: contraction(e).r2, p.arrays["surprisal10"]) for p in every])
     rho = np.array([p.values["rho10"] for p in every])
     size = [len(found[model, "", "truncation"].arrays["singular"]) for model in PANEL]
     rank = [found[model, "", "truncation"].values["rank_tau0.1"] for model in PANEL]
@@ -101,7 +92,7 @@ def induction(found: Found) -> dict[str, Any]:
 
     return {
         "probes/induction/r2": Estimate(float(r2.value.mean()), float(np.sqrt((r2.error**2).sum())) / len(PANEL)),
-        "probes/induction/density": Estimate(correlation(fits), jackknife(correlation, fits)),
+        "probes/induction/density": Estimate.of(correlation, fits, jackknife),
     }
 
 
@@ -117,18 +108,18 @@ def truncation(found: Found) -> dict[str, Any]:
         def gap(of: np.ndarray, drop: int = 0, width: int = width, rank: int = rank) -> float:
             return emergence_gap(of[:, drop].mean(0), width, rank)
 
-        gaps.append(_over_prompts(gap, right))
-        above.append(_over_prompts(lambda of, gap=gap: gap(of) - gap(of, 1), right))
-    return {"probes/truncation/gap": _stacked(gaps), "probes/truncation/above_random": _stacked(above)}
+        gaps.append(Estimate.of(gap, right))
+        above.append(Estimate.of(lambda of, gap=gap: gap(of) - gap(of, 1), right))
+    return {"probes/truncation/gap": Estimate.stack(gaps), "probes/truncation/above_random": Estimate.stack(above)}
 
 
 def emergence(found: Found) -> dict[str, Any]:
     every, at = [_course(found, model) for model in GROWING], STEPS.index
     return {
-        "probes/emergence/plateau": _stacked([max(map(abs, one[: at(8) + 1]), key=_value) for one in every]),
-        "probes/emergence/valley": _stacked([min(one[: at(256) + 1], key=_value) for one in every]),
-        "probes/emergence/at_4k": _stacked([one[at(4000)] for one in every]),
-        "probes/emergence/peak": _stacked([max(one[at(1000) :], key=_value) for one in every]),
+        "probes/emergence/plateau": Estimate.stack([max(map(abs, one[: at(8) + 1]), key=_value) for one in every]),
+        "probes/emergence/valley": Estimate.stack([min(one[: at(256) + 1], key=_value) for one in every]),
+        "probes/emergence/at_4k": Estimate.stack([one[at(4000)] for one in every]),
+        "probes/emergence/peak": Estimate.stack([max(one[at(1000) :], key=_value) for one in every]),
     }
 
 
@@ -138,12 +129,7 @@ def _value(of: Estimate) -> float:
 
 def _late_over_early(probed: Probed, parts: int) -> Estimate:
     groups = probed.arrays["sink_all"]  # (G, L, H)
-    return _of_groups(lambda of: late_over_early(of.mean(0), parts), groups)
-
-
-def _of_groups(statistic: Callable[[np.ndarray], float], groups: np.ndarray) -> Estimate:
-    """A statistic of groups of prompts ``(G, ...)`` with its jackknife error."""
-    return Estimate(float(statistic(groups)), jackknife(statistic, groups))
+    return Estimate.of(lambda of: late_over_early(of.mean(0), parts), groups, jackknife)
 
 
 def sinks(found: Found) -> dict[str, Any]:
@@ -154,7 +140,7 @@ def sinks(found: Found) -> dict[str, Any]:
 
 def sizes(found: Found) -> dict[str, Any]:
     every = [_late_over_early(found[model, "", "sinks"], 2) for model in SIZED]
-    return {"probes/sizes/late_over_early": _stacked(every)}
+    return {"probes/sizes/late_over_early": Estimate.stack(every)}
 
 
 def ages(found: Found) -> list[str]:
@@ -181,7 +167,7 @@ def life(found: Found) -> dict[str, Any]:
         changes.append(Estimate.mean(np.subtract(*(part.astype(float) for part in parts))))
     young = [_course(found, model) for model in YOUNG]
     left = [1 - course[-1] / max(course, key=_value) for course in young]
-    return lost | {"probes/life/held_out": _stacked(changes), "probes/life/pythia": _stacked(left)}
+    return lost | {"probes/life/held_out": Estimate.stack(changes), "probes/life/pythia": Estimate.stack(left)}
 
 
 def forecast(found: Found) -> dict[str, Any]:
@@ -209,7 +195,7 @@ def circuit(found: Found) -> dict[str, Any]:
     sink, match = (np.asarray(arrays[name], float) for name in ("sink", "match"))
     by_head = np.stack([[sink[:, *head], match[:, *head]] for head in HEADS], 2)  # (2, G, heads)
     apart = np.abs(by_head.mean(1) - np.transpose([*HEADS.values()]))
-    error = [[_of_groups(np.mean, of).error for of in kind.T] for kind in by_head]
+    error = [[jackknife(np.mean, of) for of in kind.T] for kind in by_head]
     losses, short = np.asarray(arrays["loss"], float), np.asarray(arrays["read"]) <= 8
 
     def recovered(groups: np.ndarray) -> int:
@@ -217,8 +203,12 @@ def circuit(found: Found) -> dict[str, Any]:
 
     return {
         "probes/circuit/effect": Estimate.mean(np.asarray(arrays["alone"], float) - losses),
-        "probes/circuit/late_less_early": _of_groups(lambda g: g.mean(0)[-2:].min() - g.mean(0)[:5].max(), lost),
-        "probes/circuit/sinks": _of_groups(lambda g: g[:, g.shape[1] // 2 :].mean() - g[:, :2].mean(), sink),
+        "probes/circuit/late_less_early": Estimate.of(
+            lambda g: g.mean(0)[-2:].min() - g.mean(0)[:5].max(), lost, jackknife
+        ),
+        "probes/circuit/sinks": Estimate.of(
+            lambda g: g[:, g.shape[1] // 2 :].mean() - g[:, :2].mean(), sink, jackknife
+        ),
         "probes/circuit/heads": Estimate(recovered(effect) / len(CAUSAL), share_error(recovered(effect), len(CAUSAL))),
         "probes/circuit/sink_apart": Estimate(apart[0], np.array(error[0])),
         "probes/circuit/match_apart": Estimate(apart[1], np.array(error[1])),

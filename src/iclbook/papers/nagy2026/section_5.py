@@ -11,7 +11,7 @@ from scipy.special import softmax
 from ...draw import numpy_rng
 from ...drawing import style
 from ...sliders import Slider, show
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def records() -> dict[str, Any]:
     }
     for name in ("bias", "plain_residual"):
         by_set = np.reshape(found[name], (SEEDS, len(BETAS)))
-        values[name] = Estimate(float(np.median(by_set)), bootstrap_error(np.median, by_set))
+        values[name] = Estimate.of(np.median, by_set)
     return {f"softmax-precond/{name}": value for name, value in values.items()}
 
 

@@ -15,7 +15,7 @@ from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from ...statistics import Estimate, standard_error
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import printed_numbers
 from .common import by_setting, legend_above
 from .studies import SPECTRUM
@@ -41,8 +41,7 @@ class MaskRuns:
 
     def mean_change(self, mask: str, against: str = "none") -> Estimate:
         """Mean of :meth:`change` over seeds. Its variance is that over seeds and that of :meth:`prompt_error`, added."""
-        change = self.change(mask, against)
-        return Estimate(float(change.mean()), float(np.hypot(standard_error(change), self.prompt_error(mask, against))))
+        return Estimate.mean(self.change(mask, against)).widened(self.prompt_error(mask, against))
 
     def prompt_error(self, mask: str, against: str = "none") -> float:
         """Standard error of that mean because all seeds share the prompts, in per cent.
@@ -83,7 +82,7 @@ def records(runs: dict[str, MaskRuns], study: Study) -> dict:
         run = runs[f"{kind}, {JUDGED}"]
         found |= {f"9.1/{kind}/{mask}_change": run.mean_change(mask) for mask in MASKED}
         leads = [run.mean_change("spectral", other) for other in ("random", "redundant")]
-        found[f"9.1/{kind}/spectral_lead"] = Estimate(*np.array([(x.value, x.error) for x in leads]).T)
+        found[f"9.1/{kind}/spectral_lead"] = Estimate.stack(leads)
     return found
 
 

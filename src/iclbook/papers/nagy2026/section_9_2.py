@@ -11,7 +11,7 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...statistics import Estimate
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import printed_numbers
 from .common import best_gain, by_setting, cross, expected_error, legend_above, named_ticks, on_probes, strip
 from .studies import SPECTRUM

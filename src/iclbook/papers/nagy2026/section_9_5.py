@@ -12,7 +12,7 @@ from scipy.special import fdtri
 from ...drawing import style
 from ...statistics import Estimate, ratio_terms, standard_error
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import printed_numbers
 from .common import by_rate, cross, legend_above, named_ticks, strip
 
@@ -76,8 +76,8 @@ def records(reading: str, g: Guided) -> dict:
     found = {
         "improvement": Estimate(float(improvement[-1]), float(standard_error(terms[-1]))),
         "improvement_growth": Estimate(np.diff(improvement), standard_error(np.diff(terms, axis=0))),
-        "sink_rise": Estimate(np.diff(g.sinks.mean(1)), standard_error(np.diff(g.sinks, axis=0))),
-        "scale_rise": Estimate(np.diff(g.scales.mean(1)), standard_error(np.diff(g.scales, axis=0))),
+        "sink_rise": Estimate.mean(np.diff(g.sinks, axis=0)),
+        "scale_rise": Estimate.mean(np.diff(g.scales, axis=0)),
         **_against_printed(g),
     }
     return {f"9.5/{reading}/{name}": value for name, value in found.items()}

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from ...drawing import style
 from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import SERIES
 from .common import apart, by_setting, cross, legend_above
 

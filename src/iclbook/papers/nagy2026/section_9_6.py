@@ -10,7 +10,7 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...statistics import Estimate, t_of_mean
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .arithmetic import ITEMS, printed_numbers
 from .common import by_rate, cross, legend_above, named_ticks, on_probes, strip
 from .studies import CONFIGURATIONS
@@ -145,7 +145,7 @@ def balanced_records(runs: dict[str, dict[str, np.ndarray]], rates: Sequence[flo
         "9.6/matched/oracle_over_diverse": Estimate.typical(100 * ((oracle - diverse) / base)[at]),
         "9.6/other/rate": rates[other],
         "9.6/other/base_z": float((ROUND_3["baseline"][0] - base[other].mean()) / base[other].std(ddof=1)),
-        "9.6/other/helped": Estimate.share(int((gain[other] > 0).sum()), gain.shape[1]),
+        "9.6/other/helped": Estimate.share(gain[other] > 0),
     }
 
 

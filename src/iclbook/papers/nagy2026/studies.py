@@ -15,9 +15,8 @@ from ...project import check_profile
 from ...random import generator
 from ...tasks import Batch
 from ...tasks.spectral_regression import SpectralRegression, StoredPrompts
-from ...training import Adam, FixedSet, Group, Run, Sgd
-from ...training.groups import Optimiser, squared_error
-from ...training.study import Study
+from ...training import Adam, FixedSet, Group, Run, Sgd, Study, squared_error
+from ...training.groups import Optimiser
 
 #: Seed and purpose of the prompts on which models are measured; purposes 0 and 1 belong to training.
 PROBE_SEED, PROBE_PURPOSE = 2026, 2

@@ -1,11 +1,7 @@
 """Incremental learning in associative recall (recall2025): trainings of the whole model, and flows that take long."""
 
-from ...training.catalogue import Catalogue
-from ...training.computation import Computation
-from ...training.study import Study
+from ...training import Catalogue, Computation, Study
 from . import end_to_end, simplifications, stages
-
-__all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study | Computation]:

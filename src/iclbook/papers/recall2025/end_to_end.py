@@ -16,10 +16,8 @@ from ...project import check_profile
 from ...statistics import Estimate
 from ...store import Results
 from ...tasks import AssociativeRecall, Batch
-from ...training import Run, gradient_flow
-from ...training.groups import Momentum
+from ...training import Group, Momentum, Run, Study, gradient_flow
 from ...training.history import KEPT
-from ...training.study import Group, Study
 from .stages import Values, first_passage, middles
 from .theory import Array, Population, jump_limit
 
@@ -168,8 +166,7 @@ def simplified(w: Array, scale: float) -> Array:
 
 def shares_of(rested: Array) -> Estimate:
     """Share of seeds at each plateau, ``(S, order - 2) -> (order - 2,)``."""
-    every = [Estimate.share(int(hits), len(rested)) for hits in rested.sum(0)]
-    return Estimate(*np.transpose([(of.value, of.error) for of in every]))
+    return Estimate.stack(Estimate.share(int(hits), len(rested)) for hits in rested.sum(0))
 
 
 def free_values(runs: Mapping[str, Arrays]) -> Values:
@@ -199,5 +196,5 @@ def free_values(runs: Mapping[str, Arrays]) -> Values:
         learned = run["held_loss"][-1] < task.plateau_dp(0) / 10
         for key, hits in (("rests", calm), ("learned", learned), ("found", after)):
             if (key, name) != ("rests", "window"):  # recorded at each plateau
-                values[f"free/{key}_{name}"] = Estimate.share(int(hits.sum()), hits.size)
+                values[f"free/{key}_{name}"] = Estimate.share(hits)
     return values | {"free/found_start": max(at_start)}

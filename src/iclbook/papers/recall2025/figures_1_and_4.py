@@ -79,7 +79,7 @@ def staged_share(pop: Population, training: Training, betas: Array) -> dict[str,
 
 
 def _share(hits: Array) -> Estimate:
-    return Estimate.share(int(hits.sum()), len(hits))
+    return Estimate.share(hits)
 
 
 def together_share(pop: Population, training: Training) -> Estimate:

@@ -10,9 +10,7 @@ from torch import Tensor
 from ...draw import torch_rng
 from ...models import RecallTransformer
 from ...tasks import AssociativeRecall, Batch
-from ...training import Flow, gradient_flow
-from ...training.computation import Computation
-from ...training.flow import first_crossings
+from ...training import Computation, Flow, first_crossings, gradient_flow
 from ...training.landscape import Family
 from .stages import ACTIVE, HEADS, ORDER, RANKS, R, Values, first_passage, middles, ordered, patience, small
 from .theory import Array, OwnQueries, Population, jump_limit

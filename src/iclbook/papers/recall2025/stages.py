@@ -11,9 +11,7 @@ from ...draw import numpy_rng
 from ...project import check_profile
 from ...statistics import Estimate, bootstrap_error, clustered_share_error
 from ...tasks import AssociativeRecall
-from ...training import Flow, gradient_flow
-from ...training.computation import Computation
-from ...training.flow import first_crossings
+from ...training import Computation, Flow, first_crossings, gradient_flow
 from .theory import Array, Population, chained_times, jump_limit
 
 Values = dict[str, object]
@@ -256,7 +254,7 @@ def order_values(found: dict[str, Array], grid: Grid) -> Values:
     return {
         "census/runs": grid.runs,
         "census/joint": together.value[np.argsort(grid.beta_scales)],
-        "census/joint_small": Estimate(together.value[smallest], together.error[smallest]),
+        "census/joint_small": together[smallest],
         "census/w0": at(0.0),
         "census/ratio_003": at(0.03),
         "census/ratio_01": at(0.1),

@@ -3,10 +3,9 @@
 import numpy as np
 
 from ...draw import numpy_rng
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate
 from ...tasks import AssociativeRecall
-from ...training import gradient_flow
-from ...training.flow import first_crossings
+from ...training import first_crossings, gradient_flow
 from .stages import ACTIVE, HEADS, ORDER, WINDOWS, R, Values, activations, experiment, patience, small
 from .theorem_3_1 import start
 from .theory import Array, Population, chained_times, jump_limit
@@ -129,5 +128,5 @@ def symmetry(starts: int = 24, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3)) -
             ends.append(flow.states[-1] / scale)
         first, second = np.linalg.norm(np.diff(ends, axis=0), axis=-1)
         exponents = np.log(first / second) / np.log(scales[0] / scales[1])
-        found[f"symmetry/{name}"] = Estimate(np.median(exponents), bootstrap_error(np.median, exponents))
+        found[f"symmetry/{name}"] = Estimate.of(np.median, exponents)
     return found

@@ -2,12 +2,9 @@
 
 import dataclasses
 
-from ...training.catalogue import Catalogue
-from ...training.study import Study
+from ...training import Catalogue, Study
 from .images import image_studies
 from .studies import synthetic_studies
-
-__all__ = ["results", "studies", "train"]
 
 
 def studies(profile: str) -> dict[str, Study]:

@@ -14,7 +14,7 @@ from ...claims import printed
 from ...draw import numpy_rng, torch_rng
 from ...drawing import style
 from ...numbers import number
-from ...statistics import Estimate, bootstrap_error
+from ...statistics import Estimate
 from ...tasks.categorical import Anchors, Categorical, Quadrants
 from .contexts import BLOCK, PublishedAnchors, numbers
 
@@ -55,7 +55,7 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
         for words, task in tasks.items()
     }
     q, below = quadrant_bounds(draws), printed("wang2025")["section6/bound"]
-    sd = Estimate(float(q.std(ddof=1)), bootstrap_error(lambda drawn: float(drawn.std(ddof=1)), q))
+    sd = Estimate.of(lambda drawn: float(drawn.std(ddof=1)), q)
     widths = [quadrant_bounds(max(draws // 10, 2), width) for width in WIDTHS]
     theirs = [PublishedAnchors(inputs=inputs, squared=squared) for inputs, squared in READINGS]
     uniform_squared, uniform, *normal = (oracle(task, 4 * contexts)[0] for task in theirs)
@@ -63,7 +63,7 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
         "we-draw/draws": draws,
         "we-draw/quadrants_range": [float(q.min()), float(q.max())],
         "we-draw/quadrants_sd": sd,
-        "we-draw/share_below": Estimate.share(int((q < below).sum()), draws),
+        "we-draw/share_below": Estimate.share(q < below),
         "fig8/bound_widths": [float(each.mean()) for each in widths],
         "fig8/bound_wide": Estimate.mean(widths[-1]),
         "q-published/oracle_squared": uniform_squared,

@@ -16,7 +16,7 @@ from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, interval, ratio_error
 from ...store import Results
-from ...training.study import Study
+from ...training import Study
 from .contexts import BLOCK, TEST, numbers
 from .figures_3_to_5 import difference, run_error
 from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts

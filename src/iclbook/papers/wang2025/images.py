@@ -15,9 +15,8 @@ from ...models.functional_gd import FunctionalGD
 from ...project import check_profile
 from ...tasks import Batch
 from ...tasks.glyphs import FewShot, GlyphSet
-from ...training import FixedSet, Group, History, Run
-from ...training.groups import cross_entropy as cross_entropy_at_query
-from ...training.study import Study
+from ...training import FixedSet, Group, History, Run, Study
+from ...training import cross_entropy as cross_entropy_at_query
 from .contexts import (
     BLOCK,
     GD_PARAMETERS,

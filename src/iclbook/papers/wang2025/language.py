@@ -12,9 +12,7 @@ from torch import Tensor, nn
 from ...models.language import GDLanguage, TransformerLanguage
 from ...project import check_profile
 from ...tasks.text import Text
-from ...training import FixedSet, Group, Run
-from ...training.groups import AdamW, Cosine, next_token
-from ...training.study import Study
+from ...training import AdamW, Cosine, FixedSet, Group, Run, Study, next_token
 
 #: Windows that are scored at a time.
 CHUNK = 128

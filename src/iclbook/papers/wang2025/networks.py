@@ -12,10 +12,8 @@ from ...models.convnet import ConvFeatures
 from ...random import jittered, replica, replica_errors, signs
 from ...tasks import Batch
 from ...tasks.glyphs import GlyphSet
-from ...training import FixedSet, Group, Run
-from ...training.groups import OneCycle, cross_entropy
+from ...training import FixedSet, Group, OneCycle, Run, Study, cross_entropy
 from ...training.history import KEPT
-from ...training.study import Study
 
 #: About as many training images, evenly spaced, take the statistics by which the kept network normalises.
 STATISTICS = 4000
