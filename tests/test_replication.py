@@ -10,8 +10,10 @@ from claims_kit import make_root, records_of, stamp, write_notebook
 
 from iclbook import draw, inputs, random, replication, store
 from iclbook.claims import load_ledger
+from iclbook.claims.record import Record
 from iclbook.claims.references import (
     Reference,
+    Tolerances,
     load_reference,
     pooled,
     read_reference,
@@ -19,6 +21,7 @@ from iclbook.claims.references import (
     tolerances_of,
     write_reference,
 )
+from iclbook.claims.repeats import same_word
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE, verdict
 from iclbook.errors import UserError
 
@@ -217,3 +220,22 @@ def test_errors_of_half_their_size_are_seen(root, reported, beyond):
         write_reference(reference_path("demo", "paper", root, draw=number), "demo", Reference(kept))
     z = replication.replicas(1, root)[0].deviations()["slope"]
     assert np.mean(np.abs(z) > 1) == pytest.approx(beyond, abs=0.025)
+
+
+def test_probabilities_of_the_same_word_come_true(root):
+    """Values with a known law, drawn twice: of the verdicts that the first decides, as many differ as was expected, within two and a half errors."""
+    (claim,) = load_ledger("demo", root).claims
+    rng, expected, differs = np.random.default_rng(0), [], []
+
+    def word(value: float):
+        records = {k: Record.make(k, v) for k, v in {"slope": value, "slope_se": 0.1}.items()}
+        return verdict(claim, records, "paper", Tolerances({"slope": 0.0, "slope_se": 0.0}))
+
+    for seed, true in enumerate(rng.uniform(-1, 1, 1000)):
+        first, second = (word(float(x)) for x in rng.normal(true, 0.1, 2))
+        if first.word != TOO_CLOSE:
+            expected.append(1 - same_word(claim, first, "paper", seed=seed).mean())
+            differs.append(first.word != second.word)
+    assert 20 < sum(differs) < 200
+    assert sum(differs) == pytest.approx(sum(expected), abs=2.5 * np.sqrt(sum(expected)))
+    assert same_word(claim, word(50.0), "paper").all()

@@ -55,7 +55,6 @@ LONG = {
     "images_last",
     "images_unseen0",
     "glyph_networks_seen",
-    "published_depths",
     "language_gd_no_p",
     "language_tf",
     "language_tf_no_ff",

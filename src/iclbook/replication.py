@@ -6,6 +6,7 @@ verdicts of a draw (:mod:`iclbook.draw`), as ``iclbook check --draw DRAW --updat
 changed since does not count there.
 """
 
+import itertools
 import json
 import math
 from collections import Counter
@@ -21,7 +22,8 @@ from scipy.special import ndtr, stdtr
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
-from .claims.references import Reference, agrees, read_reference, reference_path, tolerance
+from .claims.references import Reference, agrees, load_reference, read_reference, reference_path, tolerance
+from .claims.repeats import same_word
 from .claims.verdicts import SILENT, TOO_CLOSE, PartResult
 from .draw import number as draw_number
 from .drawing import style
@@ -190,8 +192,8 @@ def keep_provenance(paper: str, profile: str, root: Path) -> None:
 DRAW = 1
 #: Joint errors beyond which deviations are counted, and the share of a normal law there.
 BEYOND = {k: math.erfc(k / math.sqrt(2)) for k in (1, 2, 3)}
-#: Classes of margins when asking whether they foresee which parts come out otherwise.
-MARGINS = (1, 2, 5, 20)
+#: Classes of the probability that a verdict comes out the same.
+CHANCES = (0, 0.5, 0.9, 0.99, 1)
 
 
 def markdown(profile: str, root: Path) -> str:
@@ -240,7 +242,7 @@ def markdown(profile: str, root: Path) -> str:
         "before; each verdict's fold says so of its own.",
         "",
     ]
-    return "\n".join([*lines, *_differing(differ), *_foreseen(pairs), *_calibration(found)])
+    return "\n".join([*lines, *_differing(differ), *_foreseen(decided), *_ahead(root), *_calibration(found)])
 
 
 def _differing(pairs: Sequence[Pair]) -> list[str]:
@@ -269,35 +271,46 @@ def _valued(part: PartResult) -> str:
 
 
 def _foreseen(pairs: Sequence[Pair]) -> list[str]:
-    """A table of how many parts came out otherwise: by margin at the book's draw, and those without an error, for which no margin is known."""
-    parts = [(before, before.holds != after.holds) for pair in pairs for before, after in pair.parts()]
-    sampled = [(before.margin, turned) for before, turned in parts if before.sampled and before.margin is not None]
-    others = [
-        before.holds != after.holds
-        for pair in pairs
-        for before, after in pair.parts()
-        if before.full_name in pair.moved and not before.sampled
-    ]
-    lines = [
-        "## Do margins predict which verdicts change?",
-        "",
-        "A margin is the distance from the other outcome in units of two standard errors (and rounding). Below 1 a part of a verdict is called undecided.",
-        "",
-        "| Margin in the book | Parts of verdicts | Changed |",
-        "|---|---|---|",
-    ]
-    for low, high in zip((0, *MARGINS), (*MARGINS, math.inf), strict=True):
-        inside = [turned for margin, turned in sampled if low < margin <= high or (margin == low == 0)]
-        name = f"above {low}" if math.isinf(high) else f"{low} to {high}"
-        lines.append(f"| {name} | {len(inside)} | {sum(inside)} |")
-    lines.append(f"| no error, a value that moved | {len(others)} | {sum(others)} |")
-    same = sum(bool(pair.turned()) for pair in pairs if pair.decided and not pair.differs)
+    """How many verdicts the book's margins and errors expected to come out otherwise, and how many did, by the probability of each."""
+    same = [same_word(pair.claim, pair.first, "paper", seed=i) for i, pair in enumerate(pairs)]
+    chance, differs = np.array([each.mean() for each in same]), np.array([pair.differs for pair in pairs])
     return [
-        *lines,
+        "## How many were expected to change?",
         "",
-        f"Under {same} of the verdicts that came out the same a part turned; the fold of each names it.",
+        "The margins and errors of a verdict's parts say how likely another draw, judged alone, gives the same word. Each part moves by its errors at both draws; what "
+        f"has no error stays. By the book's draw {_between(same)} of these {len(pairs)} verdicts should differ (the interval holds 95 %); {differs.sum()} do.",
+        "",
+        "| Probability of the same word | Verdicts | Expected to change | Changed |",
+        "|---|---|---|---|",
+        *(
+            f"| {number(low, 2)} to {number(high, 2)} | {inside.sum()} | {number(float((1 - chance[inside]).sum()), 2)} | {differs[inside].sum()} |"
+            for low, high in itertools.pairwise(CHANCES)
+            for inside in [(chance >= low) & (chance < high if high < 1 else chance <= high)]
+        ),
+        "",
+        f"Under {sum(bool(pair.turned()) for pair in pairs if not pair.differs)} of the verdicts that came out the same a part turned; the fold of each names it.",
         "",
     ]
+
+
+def _ahead(root: Path) -> list[str]:
+    """How many verdicts of the book, which pool the draws, a further draw alone should contradict."""
+    same = []
+    for ledger in all_ledgers(root):
+        reference = load_reference(ledger.chapter_name, "paper", root)
+        records = {key: Record.make(key, value) for key, value in reference.records.items()} if reference else {}
+        verdicts = judge(ledger, records, "paper", reference)
+        decided = [claim for claim in ledger.claims if verdicts[claim.id].word not in (TOO_CLOSE, *SILENT)]
+        same += [same_word(c, verdicts[c.id], "paper", 1 + len(reference.draws), i) for i, c in enumerate(decided)]
+    text = f"Of the {len(same)} verdicts that both draws together decide, a third draw alone should contradict {_between(same)}. This was computed before it was made."
+    return [text, ""]
+
+
+def _between(same: Sequence[np.ndarray]) -> str:
+    """Mean and the interval that holds 95 % of the number of verdicts that differ, from imagined draws."""
+    counts = np.sum([~each for each in same], axis=0)
+    low, high = np.quantile(counts, (0.025, 0.975))
+    return f"{number(float(counts.mean()), 2)} ({low:.0f} to {high:.0f})"
 
 
 def _calibration(found: Sequence) -> list[str]:

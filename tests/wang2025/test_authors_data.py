@@ -114,10 +114,7 @@ def test_whatever_is_called_the_authors_is_on_all_of_their_contexts():
     numbers = printed("wang2025")["authors/L"]
     named = {name: s for name, s in synthetic_studies("paper").items() if name.startswith("published_")}
     for name, study in named.items():
-        if name not in (
-            "published_map",
-            "published_depths",
-        ):  # contexts of ours on the authors' W_e; other test contexts
+        if name not in ("published_map", "published_quadrants"):  # contexts of ours on the authors' W_e
             assert isinstance(study.data.prompts, PublishedContexts), name
             assert study.data.n in numbers, name
             assert {(type(g.observe.contexts), g.observe.n) for g in study.groups} == {(PublishedContexts, HELD_OUT)}

@@ -179,13 +179,14 @@ def test_fitted_coordinates_undo_a_turn_of_the_true_embeddings():
 def test_every_further_block_is_judged():
     """A block that costs a visible gap fails, wherever it stands."""
     gains = np.array([0.09, 0.03, 0.02, 0.01, 0.0])
-    values = {"fig4/authors_gain": 0.02, "fig4/authors_first_steps": [0.09, 0.03], "fig4/authors_steps": [0.09, 0.03]}
+    values = {"fig4/authors_gain": 0.02, "fig4/authors_first_steps": [0.09, 0.03], "fig4/authors_late": 0.02}
     values |= {"fig4/printed_more": 0.1, "fig4/printed_late": 0.02}
-    assert judge("wang2025/fig4", values | {"fig4/others_steps": gains.tolist()}).word in GREEN
+    assert judge("wang2025/fig4", values | {"fig4/authors_steps": gains.tolist()}).word in GREEN
     for k in range(5):
         worse = gains.copy()
         worse[k] = -0.1
-        assert failing(judge("wang2025/fig4", values | {"fig4/others_steps": worse.tolist()})) == {"fig4/others_steps"}
+        judged = judge("wang2025/fig4", values | {"fig4/authors_steps": worse.tolist()})
+        assert failing(judged) == {"fig4/authors_steps"}
 
 
 def test_free_map_is_the_models_descent():

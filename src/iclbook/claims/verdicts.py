@@ -178,6 +178,12 @@ def verdict(claim: Claim, records: Mapping[str, Record], profile: str, by: Toler
         return Verdict(words[NOT_YET_TESTED], "no rule yet")
     if missing:
         return Verdict(words[NOT_YET_TESTED], "not recorded: " + ", ".join(missing), results)
+    return of_parts(claim, results, profile)
+
+
+def of_parts(claim: Claim, results: tuple[PartResult, ...], profile: str) -> Verdict:
+    """The verdict that measured parts give."""
+    words = ANSWERS if claim.is_question else {word: word for word in WORDS}
     outcome = _judge(claim, results, profile)
     # Verdicts are monotone in the parts, so trying all-hold and all-fail is enough.
     ways = (tuple(replace(p, holds=holds) if p.close else p for p in results) for holds in (True, False))

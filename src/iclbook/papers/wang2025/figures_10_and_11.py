@@ -1,5 +1,6 @@
 """Figures 10 and 11: the matrices that Trained TF learns on the quadrants, and what they mean when W_e is learned too."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,13 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
+from .figure_9_data import PublishedQuadrants
 from .figures_3_to_5 import Get, estimate
 from .figures_8_and_9 import NAMES, model_of_run, near
 from .studies import SIZES, STARTS
+
+#: The distances that are judged, of :func:`distances` and :func:`in_logits`.
+JUDGED = ("code_Q", "code_AB", "A_columns", "keys_logits", "values_logits", "gauge_ED", "gauge_transpose", "D_columns")
 
 
 class Learned(NamedTuple):
@@ -108,17 +113,16 @@ def distances(one: Learned) -> dict[str, np.ndarray]:
     }
 
 
-def in_logits(one: Learned, contexts: int = 256) -> dict[str, np.ndarray]:
-    """Effects of the parts that should vanish, run by run, as root mean squares over test contexts: attention logits from w over those from x (each less its mean
+def in_logits(one: Learned, tasks: Sequence[Quadrants], contexts: int = 256) -> dict[str, np.ndarray]:
+    """Effects of the parts that should vanish, run by run, as root mean squares over test contexts of each run's task: attention logits from w over those from x (each less its mean
     over the examples, which softmax ignores), and output logits from x over those from w (each less its mean over the categories)."""
     found = []
 
     def size(part: np.ndarray) -> float:
         return float(np.sqrt(part.var(0).mean()))
 
-    for u in range(len(one.Q)):
+    for u, task in enumerate(tasks):
         m = {name: part[u] for name, part in one.matrices.items()}
-        task = Quadrants(embed_seed=FIRST + u)
         batch = sample_contexts(task, contexts, 23)
         x, y = batch.context[:, :2].double().numpy(), batch.context[:, 2].long().numpy()  # (N, 2, B), (N, B)
         embed = m["embed"] - m["embed"].mean(1, keepdims=True)
@@ -155,8 +159,14 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
         every = [stopped_parameters(get(f"long{u}"), start) for u in range(SIZES[profile].units)]
         found[start] = products({name: np.concatenate([one[name] for one in every]) for name in every[0]})
     code = found["code"]
-    each = distances(code) | in_logits(code) | {"true_ED": anisotropy(found["true"].ED)}
+    ours = [Quadrants(embed_seed=FIRST + u) for u in range(len(code.Q))]
+    each = distances(code) | in_logits(code, ours) | {"true_ED": anisotropy(found["true"].ED)}
     values: dict[str, Any] = {f"fig10/{name}": estimate(v) for name, v in each.items()}
+    found["authors"] = products(stopped_parameters(get("published_quadrants"), "tf-softmax"))
+    theirs = [PublishedQuadrants(source="training")] * len(found["authors"].Q)
+    away = distances(found["authors"]) | in_logits(found["authors"], theirs)
+    there = [estimate(away[name]) for name in JUDGED]
+    values["fig10/authors"] = Estimate([one.value for one in there], [one.error for one in there])
     values["fig10/worst"] = float(max(each["gauge_ED"].max(), each["gauge_transpose"].max()))
     # the control: W_K and P of each draw beside W_Q and W_V of the next one
     rolled = {name: np.roll(code.matrices[name], -1, axis=0) for name in ("W_Q", "W_V")}
@@ -164,7 +174,7 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     for name in ("code_Q", "code_AB", "gauge_ED", "gauge_transpose"):
         values[f"fig10/{name}_crossed"] = crossed[name].tolist()
     values["fig10/asymmetry"] = (norm(antisymmetric(code.ED)) / norm(code.ED)).tolist()
-    fitted, left = fitted_gauge(code, true_embeddings(len(code.Q)))
+    fitted, left = fitted_gauge(code, embeddings(ours))
     values["fig10/fitted_ED"] = estimate(anisotropy(fitted @ code.ED @ fitted.swapaxes(1, 2)))
     values["fig10/fit_left"] = estimate(left)
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
@@ -173,9 +183,9 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     return values | gauge(found, task) | inverse_values(found["true"]), found
 
 
-def true_embeddings(draws: int) -> np.ndarray:
-    """W_e of the draws ``(draws, d', C)``."""
-    return np.stack([Quadrants(embed_seed=FIRST + u).embedding.double().numpy() for u in range(draws)])
+def embeddings(tasks: Sequence[Quadrants]) -> np.ndarray:
+    """W_e of tasks ``(R, d', C)``."""
+    return np.stack([task.embedding.double().numpy() for task in tasks])
 
 
 def inverse_values(held: Learned) -> dict[str, Any]:
@@ -230,7 +240,7 @@ def gauge(found: dict[str, Learned], task: Quadrants) -> dict[str, Any]:
 
 
 def plot_matrices(one: Learned) -> Figure:
-    """Figure 10: the four matrices of the first draw; hatched: entries that no gradient reaches; framed: those that are zero in gradient descent."""
+    """Figure 10: the four matrices of the first run; hatched: entries that no gradient reaches; framed: those that are zero in gradient descent."""
     w, d = one.matrices["embed"].shape[1], one.Q.shape[-1]
     size, beyond = d + 2 * w, (d + w - 0.5, w, d + 2 * w)
     panels = {  # what a matrix does; where the entries that no gradient reaches begin, their columns and rows; where those that should vanish do
@@ -254,20 +264,24 @@ def plot_matrices(one: Learned) -> Figure:
     return fig
 
 
-def plot_products(one: Learned) -> Figure:
-    """Figure 11 for every draw: ``Q = A^T B``, E D, and E D in coordinates that fit the true embeddings, each divided by its largest entry; and the antisymmetric
-    part of E D in coordinates that make its symmetric part I. Framed: the diagonal, which alone gradient descent has."""
+def plot_products(found: dict[str, Learned]) -> Figure:
+    """Figure 11 on the authors' W_e and on the first draws of ours: ``Q = A^T B``, E D, and E D in coordinates that fit the true embeddings, each divided by its
+    largest entry; and the antisymmetric part of E D in coordinates that make its symmetric part I. Framed: the diagonal, which alone gradient descent has."""
+    theirs, ours = (found[each].matrices for each in ("authors", "code"))
+    one = products({name: np.concatenate([part[:1], ours[name][:2]]) for name, part in theirs.items()})
+    tasks = [PublishedQuadrants(source="training"), *(Quadrants(embed_seed=FIRST + u) for u in range(2))]
     gauge, _ = good_gauge(one)
-    fitted, _ = fitted_gauge(one, true_embeddings(len(one.Q)))
+    fitted, _ = fitted_gauge(one, embeddings(tasks))
     scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
     rows["antisymmetric,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
-    fig, axes = style.figure(len(one.Q), len(rows), height=6.2)
+    fig, axes = style.figure(len(tasks), len(rows), height=6.8, width=5.4)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
-        for number, (ax, matrix) in enumerate(zip(row, matrices, strict=True), 1):
+        for ax, matrix in zip(row, matrices, strict=True):
             style.heatmap(ax, matrix, 1.0, annotate=".1f")
             for i in range(len(matrix) if name in scaled else 0):
                 ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, ec=style.INK, lw=1))
-            axes[0, number - 1].set_title(f"draw {number}", fontsize=9)
         row[0].set_ylabel(name)
+    for ax, title in zip(axes[0], ("authors' $W_e$", "our draw 1", "our draw 2"), strict=True):
+        ax.set_title(title, fontsize=9)
     return fig

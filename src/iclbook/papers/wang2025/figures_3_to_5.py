@@ -17,10 +17,10 @@ from .studies import SIZES
 
 #: How a notebook or a test hands in results: ``get(study) -> Results``.
 Get = Callable[[str], Results]
-#: Arrays of figure 4: data (``narrow``, ``others``, ``authors``) -> number of blocks -> name.
+#: Arrays of figure 4: data (``narrow``, ``authors``) -> number of blocks -> name.
 ByDepth = Mapping[str, Mapping[int, Mapping[str, np.ndarray]]]
-#: What is scored (``accuracy``, ``nll``, ``train``) and model -> scores against the number of contexts, ``(len(L), R)``.
-Sweep = Mapping[tuple[str, str], np.ndarray]
+#: What is scored (``accuracy``, ``nll``, ``train``) and model -> scores ``(R,)`` for each number of contexts.
+Sweep = Mapping[tuple[str, str], Sequence[np.ndarray]]
 #: An NLL counts as reached within this of the value at the largest number of contexts (nats).
 REACHED = 0.05
 #: "Close agreement" of the authors' two curves of figure 5 (nats): what is left between them at their largest number of contexts, .034, rounded up.
@@ -68,10 +68,15 @@ def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> 
     """Figure 3 or figure 5, left: scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train`` is the mean
     minibatch loss over the recorded stretch that ends there."""
     return {
-        (what, model): np.stack([stopped(get(f"{study}_L{n}").group(group), name) for n in L])
+        (what, model): [stopped(get(f"{study}_L{n}").group(group), name) for n in L]
         for what, name in (("accuracy", "accuracy_test"), ("nll", "nll_test"), ("train", "loss"))
         for model, (study, group) in models.items()
     }
+
+
+def means(runs: Sequence[np.ndarray]) -> list[float]:
+    """Mean over runs for each number of contexts."""
+    return [float(each.mean()) for each in runs]
 
 
 def reached(L: Sequence[int], near: np.ndarray) -> int:
@@ -92,13 +97,15 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
     last = {model: (f"{study}_L{L[-1]}", group) for model, (study, group) in ONE_BLOCK.items()}
     says, block = printed("wang2025"), get("published_block").group("tf")
     found: dict[str, Any] = {
-        "fig3/seeds": [sweep["accuracy", model].shape[1] for model in ("GD softmax", "TF RBF")],
+        "fig3/seeds": [len(sweep["accuracy", model][0]) for model in ("GD softmax", "TF RBF")],
         "fig3/L": list(L),
-        "fig3/softmax_accuracy": sweep["accuracy", "GD softmax"].mean(1).tolist(),
-        "fig3/softmax_accuracy_tf": sweep["accuracy", "TF softmax"].mean(1).tolist(),
+        "fig3/softmax_accuracy": means(sweep["accuracy", "GD softmax"]),
+        "fig3/softmax_accuracy_tf": means(sweep["accuracy", "TF softmax"]),
         "fig3/linear_accuracy": float(sweep["accuracy", "GD linear"][-1].mean()),
         "fig3/linear_behind": apart(get, "accuracy", last["GD softmax"], last["GD linear"]),
-        "q-alpha/one_block": float((sweep["nll", "GD softmax, scalar alpha"] - sweep["nll", "GD softmax"])[-1].mean()),
+        "q-alpha/one_block": float(
+            (sweep["nll", "GD softmax, scalar alpha"][-1] - sweep["nll", "GD softmax"][-1]).mean()
+        ),
     }
     for what in WHAT:
         layer, gd = (sweep[what, model][0] for model in ("TF softmax", "GD softmax"))
@@ -110,7 +117,7 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
         found[f"{key}_accuracy_gap"] = apart(get, "accuracy", last[gd], last[tf])
         found[f"{key}_nll_gap"] = apart(get, "nll", last[tf], last[gd])
         for model, name in ((gd, "reach"), (tf, "reach_tf")):
-            near = sweep["nll", model].mean(1) <= sweep["nll", gd][-1].mean() + REACHED
+            near = np.less_equal(means(sweep["nll", model]), sweep["nll", gd][-1].mean() + REACHED)
             found[f"{key}_{name}"] = reached(L, near)
     return found
 
@@ -119,22 +126,24 @@ def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
     """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for one and two blocks: does
     Trained TF lag for want of data (it fits its contexts better than new ones) or of optimisation (it does not fit them)? NLL at the best validation record."""
     gd, tf = deep["nll", "GD"], deep["nll", "TF"]
-    between = tf - gd  # runs of one number start from one seed and share minibatches
+    few = len(gd[0])  # starts at the smallest L; the largest has more
     found: dict[str, Any] = {
         "fig5/L": list(L),
-        "fig5/seeds": [gd.shape[1], tf.shape[1]],
-        "fig5/gd_nll": gd.mean(1).tolist(),
-        "fig5/tf_nll": tf.mean(1).tolist(),
-        "fig5/authors_first_gap": estimate(between[0]),
-        "fig5/authors_last_gap": estimate(between[-1]),
-        "fig5/authors_gd_cost": estimate(gd[0] - gd[-1]),
+        "fig5/seeds": [len(runs) for runs in gd],
+        "fig5/gd_nll": means(gd),
+        "fig5/tf_nll": means(tf),
+        # runs of one number start from one seed and share minibatches
+        "fig5/authors_first_gap": estimate(tf[0] - gd[0]),
+        "fig5/authors_last_gap": estimate(tf[-1] - gd[-1]),
+        "fig5/authors_gd_cost": estimate(gd[0] - gd[-1][:few]),
     }
     for name, s, model, free in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
-        overfit, behind = s["nll", free] - s["train", free], (s["nll", free] - s["nll", model])[-1]
+        overfit = [new.mean() - own.mean() for new, own in zip(s["nll", free], s["train", free], strict=True)]
+        behind = s["nll", free][-1] - s["nll", model][-1]
         found |= {
             f"q-gap/{name}_unfitted_large": float(s["train", free][-1].mean() - s["train", model][-1].mean()),
-            f"q-gap/{name}_overfit_small": float(overfit[0].mean()),
-            f"q-gap/{name}_overfit_large": float(overfit[-1].mean()),
+            f"q-gap/{name}_overfit_small": float(overfit[0]),
+            f"q-gap/{name}_overfit_large": float(overfit[-1]),
             f"q-gap/{name}_test_large": float(behind.mean()),
             f"q-gap/{name}_test_large_t": float(t_of_mean(behind)) if np.ptp(behind) > 0 else 0.0,
         }
@@ -161,10 +170,8 @@ def of_printed_values() -> dict[str, Any]:
 
 
 def by_depth(get: Get, L: Sequence[int]) -> ByDepth:
-    """Figure 4: arrays of the group of each number of blocks, with N = 10 and, at the smallest L, with N = 125 on the authors' data, tested on 1,024 other
-    contexts or on their 2,048."""
-    studies = {"narrow": "deep_gd", "others": "published_depths", "authors": f"published_blocks_L{L[0]}"}
-    every = {name: get(study) for name, study in studies.items()}
+    """Figure 4: arrays of the group of each number of blocks, with N = 10 and, at the smallest L, with N = 125 on the authors' data."""
+    every = {"narrow": get("deep_gd"), "authors": get(f"published_blocks_L{L[0]}")}
     blocks = {
         name: sorted({int(key.split("/")[0].removeprefix("softmax-")) for key in one.arrays})
         for name, one in every.items()
@@ -180,19 +187,19 @@ def figure_4(found: ByDepth) -> dict[str, Any]:
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
         gains = [estimate(nll[k] - nll[k + 1]) for k in nll if k + 1 in nll]
         values |= {
-            f"fig4/{name}_accuracy": [float(each.mean()) for each in accuracy.values()],
-            f"fig4/{name}_nll": [float(each.mean()) for each in nll.values()],
+            f"fig4/{name}_accuracy": means(list(accuracy.values())),
+            f"fig4/{name}_nll": means(list(nll.values())),
             f"fig4/{name}_seeds": len(nll[1]),
             f"fig4/{name}_gain": estimate(accuracy[2] - accuracy[1]),
             f"fig4/{name}_steps": Estimate([gain.value for gain in gains], [gain.error for gain in gains]),
         }
-    others, first = found["others"], values["fig4/authors_steps"]
-    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in others.values()]
+    theirs, first = found["authors"], values["fig4/authors_steps"]
+    last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in theirs.values()]
     return values | {
         "fig4/authors_first_steps": Estimate(first.value[:2], first.error[:2]),
-        "fig4/late_gain": estimate(stopped(others[3], "nll_test") - stopped(others[max(others)], "nll_test")),
-        "fig4/at_end": int(np.sum(last)),
-        "fig4/runs": int(np.size(last)),
+        "fig4/authors_late": estimate(stopped(theirs[3], "nll_test") - stopped(theirs[max(theirs)], "nll_test")),
+        "fig4/authors_at_end": int(np.sum(last)),
+        "fig4/authors_runs": int(np.size(last)),
     }
 
 
@@ -322,15 +329,11 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
 
 
 def plot_depths(found: ByDepth) -> Figure:
-    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks; bottom, both at the best validation record against the
-    number of blocks. The last printed score of each number of blocks is a tick on the right (top) and a cross (bottom)."""
+    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks, with the printed score as a tick at its end;
+    bottom, both at the best validation record against the number of blocks, beside the printed scores."""
     fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
-    readings = (
-        ("narrow", "N = 10", style.PALETTE[0], "o"),
-        ("others", "N = 125, other test contexts", style.PALETTE[6], "^"),
-        ("authors", "N = 125, the authors'", style.PALETTE[2], "s"),
-    )
+    readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("authors", "N = 125", style.PALETTE[2], "s"))
     for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
         for (k, arrays), colour in zip(found["authors"].items(), colours, strict=False):
             along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=f"{k}")

@@ -18,7 +18,7 @@ from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, jackknife
 from ...tasks.categorical import Quadrants
 from .bounds import quadrant_bound
-from .contexts import TEST, UnitContexts, numbers, sample_contexts, stopped, stopped_parameters
+from .contexts import FIRST, TEST, UnitContexts, numbers, sample_contexts, stopped, stopped_parameters
 from .figure_9_data import PublishedQuadrants, figure_9_context
 from .figures_3_to_5 import Get, difference, estimate
 from .studies import SIZES
@@ -33,19 +33,27 @@ OVERLAP = 0.031
 KINDS = ("gd", "tf")
 
 
+def ending(study: str, kernel: str) -> str:
+    """What follows ``gd`` or ``tf`` in the name of a kernel's group: nothing where a study has one kernel."""
+    return "" if study.startswith(("square_", "published_map")) else f"-{kernel}"
+
+
 def trained(get: Get, study: str, kernel: str, kind: str) -> list[FunctionalGD | TrainedStep]:
     """The trained model of each start at its best validation record."""
-    stored = stopped_parameters(get(study), kind)
+    stored = stopped_parameters(get(study), kind + ending(study, kernel))
     return [model_of_run(kernel, dict(zip(stored, run, strict=True))) for run in zip(*stored.values(), strict=True)]
 
 
+#: Probabilities ``(R, C, n)`` for queries by each kind of model and kernel; the categories ``(n,)`` drawn.
+Answers = tuple[dict[tuple[str, str], np.ndarray], np.ndarray]
+
+
 @torch.no_grad()
-def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str], np.ndarray], np.ndarray]:
-    """Probabilities ``(R, C, n)`` for the queries of test contexts by each kind of model and kernel; the categories ``(n,)`` drawn."""
-    task = Quadrants(N=SIZES[profile].quad_N)
-    batch = sample_contexts(task, contexts, UnitContexts(task).seed + TEST)
+def answers(get: Get, contexts: UnitContexts, n: int, study: str = "square_{}") -> Answers:
+    """Answers to the queries of ``n`` test contexts by the models of a study, or of one for each kernel."""
+    batch = sample_contexts(contexts.task, n, contexts.seed + TEST)
     context, query = batch.context.double(), batch.query.double()
-    models = {(kind, k): trained(get, f"square_{k}", k, kind) for k in KERNELS for kind in KINDS}
+    models = {(kind, k): trained(get, study.format(k), k, kind) for k in KERNELS for kind in KINDS}
     found = {
         which: np.stack([torch.softmax(model(context, query), 0).numpy() for model in each])
         for which, each in models.items()
@@ -53,9 +61,9 @@ def answers(get: Get, profile: str, contexts: int) -> tuple[dict[tuple[str, str]
     return found, batch.target[0].long().numpy()
 
 
-def near(get: Get) -> np.ndarray:
+def near(get: Get, group: str = "tf") -> np.ndarray:
     """``(R,)``: which starts of Trained TF with linear attention end within :data:`OVERLAP` of GD's mean accuracy; the others stay on a plateau."""
-    gd, tf = (stopped(get("square_linear").group(kind), "accuracy_test") for kind in KINDS)
+    gd, tf = (stopped(get("square_linear").group(each), "accuracy_test") for each in ("gd", group))
     return np.abs(tf - gd.mean()) <= OVERLAP
 
 
@@ -72,6 +80,31 @@ def softmax_wider(get: Get) -> Estimate:
     return Estimate(logs(every), np.array([jackknife(lambda s, i=i: logs(s)[i], every) for i in range(3)]))
 
 
+def gaps_of(found: dict[tuple[str, str], np.ndarray], target: np.ndarray) -> dict[str, list[Estimate]]:
+    """GD less Trained TF in accuracy and in NLL for each of :data:`CURVED`, over starts and contexts, which are paired."""
+    hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}
+    nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
+    return {
+        name: [difference(score["gd", k], score["tf", k]) for k in CURVED]
+        for name, score in (("", hits), ("nll_", nll))
+    }
+
+
+def over_draws(get: Get, profile: str, n: int) -> dict[str, Any]:
+    """Figure 8 and the kernels' answers in shorter trainings: on the W_e of the authors' own trainings, and on draws of W_e, contexts and start, whose errors are
+    those of the draws' means. Of the kernels' answers all of these W_e are the units."""
+    N, units = SIZES[profile].quad_N, range(SIZES[profile].units)
+    theirs = answers(get, UnitContexts(PublishedQuadrants(N=N, source="training")), n, "published_quadrants")
+    ours = [answers(get, UnitContexts(Quadrants(N=N, embed_seed=FIRST + u), unit=u), n, f"quadrants{u}") for u in units]
+    values: dict[str, Any] = own_kernel([each for each, _ in (theirs, *ours)])
+    gaps = [gaps_of(*each) for each in ours]
+    for name, each in gaps_of(*theirs).items():
+        values[f"fig8/authors_{name}gaps"] = Estimate([abs(g.value) for g in each], [g.error for g in each])
+        drawn = [estimate(np.array([one[name][i].value for one in gaps])) for i in range(len(CURVED))]
+        values[f"fig8/draws_{name}gaps"] = Estimate([abs(g.value) for g in drawn], [g.error for g in drawn])
+    return values
+
+
 def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray) -> dict[str, Any]:
     """What decides figure 8, from :func:`answers`, and the mean maximum probability of the authors' two W_e, of their program's trainings and of figure 9, and of
     ours. Control: Trained TF with softmax attention beside GD with linear attention. Trained TF with linear attention ends in two ways: the share of starts
@@ -81,7 +114,7 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
     runs = {key: each.mean(1) for key, each in hits.items()}
     least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["gd", k].mean())
     exponential, linear = hits["gd", "exponential"], hits["gd", "linear"]
-    left = near(get)
+    left, every = near(get), np.concatenate([near(get), near(get, "more")])
     compared = left if left.sum() > 1 else np.ones_like(left)  # all starts where too few end near GD
     gd, tf = nll["gd", "linear"], nll["tf", "linear"]
     values: dict[str, Any] = {
@@ -93,7 +126,8 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
         "fig8/softmax_wider": softmax_wider(get),
         "fig8/exponential_behind": difference(hits["gd", least], exponential),
         "fig8/linear_behind": difference(exponential, linear),
-        "fig8/linear_share": Estimate.share(int(left.sum()), len(left)),
+        "fig8/linear_share": Estimate.share(int(every.sum()), len(every)),
+        "fig8/linear_starts": len(every),
         "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
         "fig8/stuck_nll_gap": 0.0 if left.all() else abs(float((gd - tf)[~left].mean())),
         "fig8/authors_bounds": [
@@ -102,8 +136,8 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
         "fig8/bound": quadrant_bound(Quadrants().embedding),
         "fig8/seeds": len(linear),
     }
-    for name, score in (("", hits), ("nll_", nll)):
-        gaps = [abs(difference(score["gd", k], score["tf", k])) for k in CURVED]
+    for (name, gaps), score in zip(gaps_of(found, target).items(), (hits, nll), strict=True):
+        gaps = [abs(g) for g in gaps]
         values[f"fig8/{name}gaps"] = Estimate([g.value for g in gaps], [g.error for g in gaps])
         values[f"fig8/control_{name}gap"] = abs(difference(score["gd", "linear"], score["tf", "softmax"])).value
     return values
@@ -204,17 +238,19 @@ def compared(a: np.ndarray, b: np.ndarray, shown: list[int]) -> tuple[np.ndarray
     return np.abs(a - b).mean(1), np.array([np.corrcoef(*pair)[0, 1] for pair in zip(a, b, strict=True)])
 
 
-def own_kernel(found: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
-    """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, start by start
-    (``found`` as of :func:`answers`)."""
+def own_kernel(units: Sequence[dict[tuple[str, str], np.ndarray]]) -> dict[str, Any]:
+    """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, means over draws of
+    W_e (each as of :func:`answers`), whose error is that of the difference over draws."""
     apart = {
-        (k, j): np.abs(found["tf", k] - found["gd", j]).sum(1).mean(-1) / 2 for k in KERNELS for j in KERNELS
-    }  # (R,)
+        (k, j): np.array([np.abs(one["tf", k] - one["gd", j]).sum(1).mean() / 2 for one in units])
+        for k in KERNELS
+        for j in KERNELS
+    }  # (draws,)
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
-        "q-own-kernel/own": [float(apart[k, k].mean()) for k in KERNELS],
-        "q-own-kernel/own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
-        "q-own-kernel/nearest": [float(nearest[k].mean()) for k in KERNELS],
+        "q-own-kernel/draws_own": [float(apart[k, k].mean()) for k in KERNELS],
+        "q-own-kernel/draws_own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
+        "q-own-kernel/draws_nearest": [float(nearest[k].mean()) for k in KERNELS],
     }
 
 

@@ -60,6 +60,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "many_L": (32768, 1024),  # of new draws
     "quad_L": (2048, 256),  # of figures 8 to 11
     "seeds": (5, 2),  # initialisations of figures 3, 4 and 8
+    "share_seeds": (20, 3),  # of Trained TF with linear attention, whose share is asked
     "few": (3, 1),  # initialisations of the costly runs
     "gd": (800, 12),  # minibatches of one-block GD
     "tf": (2000, 12),  # of one-block TF
@@ -67,13 +68,12 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "tf_deep": (2000, 6),  # of two-block TF
     "wide": (4000, 4),  # of GD at N = 125
     "astray": (300, 4),  # of deep GD with the softmax erasure
-    "long": ((1000, 4000), (6, 6)),  # of two-block TF at figure 5's two L: with few contexts its NLL soon rises
-    "map": (3000, 6),  # of figure 9 on the authors' W_e
+    "long": ((1000, 10000), (6, 6)),  # of two-block TF at figure 5's two L: with few contexts its NLL soon rises
+    "map": (3000, 6),  # of figures 8 to 11 on the authors' W_e and on others
     "epochs": (5000, 4),  # passes through the training contexts at the published code's length
     "depths": ((1, 2, 3, 4, 5, 6), (1, 2, 3)),  # numbers of blocks of figure 4
-    "authors_depths": ((1, 2, 3, 4), (1, 2, 3)),  # those scored on the authors' test contexts
     "held_out": (2048, 256),  # validation contexts, and as many test contexts
-    "wide_held_out": (1024, 64),  # the same at N = 125 where they are not the authors' 2,048
+    "wide_held_out": (1024, 64),  # the same at N = 125 on new draws
     "wide_N": (125, 25),  # context sizes
     "quad_N": (100, 30),
     "units": (5, 2),  # draws of everything
@@ -164,48 +164,61 @@ def published_block(s: Sizes) -> Study:
     return study("published_block", s.L[0], [block], 2 * s.epochs // 5 * (s.L[0] // batch), batch, full=True)
 
 
-def figure_4(s: Sizes) -> list[Study]:
-    """Figure 4, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches: with N = 10, and on the authors' W_e and training
-    contexts with N = 125, scored on 1,024 test contexts from their law that are not theirs."""
+def figure_4(s: Sizes) -> Study:
+    """Figure 4 with N = 10, GD with softmax attention and 1 to 6 blocks from the same starts on the same minibatches."""
     narrow = OnHeldOut(Contexts(Anchors(), "inner", True), s.held_out)
-    others = OnHeldOut(PublishedContexts(PublishedAnchors(N=s.wide_N), "inner", True), s.wide_held_out)
-    many, few = (runs_of(range(n), GD_RATE, 0) for n in (s.seeds, s.few))
-    return [
-        study("deep_gd", s.one_L, by_depth(narrow, many, s.depths), s.deep, GD_BATCH),
-        study("published_depths", s.one_L, by_depth(others, few, s.depths), s.wide, 64),
-    ]
+    return study("deep_gd", s.one_L, by_depth(narrow, runs_of(range(s.seeds), GD_RATE, 0), s.depths), s.deep, GD_BATCH)
 
 
 def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
-    """Figures 4 and 5 (left) at one number of contexts on all of the authors' own data with N = 125, which drew them: GD with two blocks and, at the
-    smallest number, with 1 to 4, as in :func:`figure_4`; Trained TF with two at a rate that falls; its parameters are kept at the last five records."""
+    """Figures 4 and 5 (left) at one number of contexts on all of the authors' own data with N = 125, which drew them: GD with two blocks and, at the smallest
+    number, with 1 to 6, all from the same starts on the same minibatches; Trained TF with two at a rate that falls; its parameters are kept at the last five
+    records. At the largest number, where the two are compared, there are more starts."""
     seen = (PublishedContexts(PublishedAnchors(N=s.wide_N), *view) for view in (("inner", True), ()))
     cached, tokens = (OnHeldOut(contexts, s.held_out) for contexts in seen)
-    gd_runs, tf_runs = (runs_of(range(s.few), rate, 0) for rate in (GD_RATE, LONG_RATE))
-    depths, steps = s.authors_depths if s.L[0] == L else (2,), s.long[s.L[0] < L]
-    gd = by_depth(cached, gd_runs, depths, GD_PARAMETERS)
+    smallest = s.L[0] == L
+    seeds = range(s.few if smallest else s.seeds)
+    gd_runs, tf_runs = (runs_of(seeds, rate, 0) for rate in (GD_RATE, LONG_RATE))
+    gd = by_depth(cached, gd_runs, s.depths if smallest else (2,), GD_PARAMETERS)
     tf = group("tf", TrainedBlocks, tokens, tf_runs, BLOCKS_PARAMETERS, n_blocks=2)
-    free = study(f"published_two_tf_L{L}", L, [tf], steps, 64)
+    free = study(f"published_two_tf_L{L}", L, [tf], s.long[not smallest], 64)
     free = replace(free, groups=(replace(tf, schedule=Cosine(end=0.01), keep_at=free.record[-5:]),))
     return [study(f"published_blocks_L{L}", L, gd, s.wide, 64), free]
 
 
 def square(s: Sizes) -> list[Study]:
-    """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else."""
+    """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else; with linear
+    attention, where only a share of the starts leaves a plateau, Trained TF from more."""
     prompts, runs = OnHeldOut(UnitContexts(Quadrants(N=s.quad_N)), s.held_out), runs_of(range(s.seeds), CODE_RATE)
     gd = {k: group("gd", FunctionalGD, prompts, runs, GD_PARAMETERS, kernel=k) for k in KERNELS}
     tf = {k: group("tf", TrainedStep, prompts, runs, TF_PARAMETERS, kernel=k, init="code") for k in KERNELS}
-    return [at_length(s, f"square_{k}", [gd[k], tf[k]], s.quad_L) for k in KERNELS]
+    more = replace(tf["linear"], name="more", runs=runs_of(range(s.seeds, s.share_seeds), CODE_RATE))
+    return [at_length(s, f"square_{k}", [gd[k], tf[k], *([more] if k == "linear" else [])], s.quad_L) for k in KERNELS]
 
 
-def figure_9(s: Sizes) -> Study:
-    """GD and Trained TF with RBF attention on contexts of the W_e that drew figure 9's context, shorter than those of figure 8, with a rate that falls."""
-    contexts = OnHeldOut(UnitContexts(PublishedQuadrants(N=s.quad_N)), s.held_out)
-    runs, falls = runs_of(range(s.few), MAP_RATE), Cosine(end=0.01)
-    gd = group("gd", FunctionalGD, contexts, runs, GD_PARAMETERS, kernel="rbf")
-    tf = group("tf", TrainedStep, contexts, runs, TF_PARAMETERS, kernel="rbf", init="code")
-    batch = min(GD_BATCH, s.quad_L // 4)
-    return study("published_map", s.quad_L, [replace(each, schedule=falls) for each in (gd, tf)], s.map, batch)
+def in_short(s: Sizes, name: str, contexts: UnitContexts, runs: Sequence[Run], kernels: Sequence[str]) -> Study:
+    """GD and Trained TF with each kernel on quadrants of one W_e, in shorter trainings than those of figure 8, with a rate that falls."""
+    seen, falls, batch = OnHeldOut(contexts, s.held_out), Cosine(end=0.01), min(GD_BATCH, s.quad_L // 4)
+    groups = []
+    for k in kernels:
+        ends = f"-{k}" if len(kernels) > 1 else ""
+        groups += [
+            group(f"gd{ends}", FunctionalGD, seen, runs, GD_PARAMETERS, kernel=k),
+            group(f"tf{ends}", TrainedStep, seen, runs, TF_PARAMETERS, kernel=k, init="code"),
+        ]
+    return study(name, s.quad_L, [replace(each, schedule=falls) for each in groups], s.map, batch)
+
+
+def in_short_studies(s: Sizes) -> list[Study]:
+    """Figure 9 on the W_e that drew its context; figures 8, 10 and 11 on the W_e of the authors' own trainings and on draws of ours, one start each."""
+    authors = {each: UnitContexts(PublishedQuadrants(N=s.quad_N, source=each)) for each in ("map", "training")}
+    ours = [UnitContexts(Quadrants(N=s.quad_N, embed_seed=FIRST + u), unit=u) for u in range(s.units)]
+    runs = runs_of(range(s.few), MAP_RATE)
+    return [
+        in_short(s, "published_map", authors["map"], runs, ("rbf",)),
+        in_short(s, "published_quadrants", authors["training"], runs, tuple(KERNELS)),
+        *(in_short(s, f"quadrants{u}", each, runs_of([u], MAP_RATE), tuple(KERNELS)) for u, each in enumerate(ours)),
+    ]
 
 
 def erased(s: Sizes) -> Study:
@@ -264,14 +277,14 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
     s = SIZES[check_profile(profile)]
     every = [
         *(one for L in s.L for one in figure_3(L, s)),
-        *figure_4(s),
+        figure_4(s),
         published_block(s),
         *(one for L in (s.L[0], s.L[-1]) for one in figures_4_and_5(L, s)),
         erased(s),
         *(one for u in range(s.units) for one in (*new_unit(s, u), long_unit(s, u))),
         *published(s),
         *square(s),
-        figure_9(s),
+        *in_short_studies(s),
     ]
     return {one.name: one for one in every} | language_studies(profile)
 
@@ -279,10 +292,10 @@ def synthetic_studies(profile: str) -> dict[str, Study]:
 #: Key of a figure's minutes -> beginnings of the names of its studies; every name begins with the empty one.
 MINUTES = {
     "time/fig3": ("published_inner", "published_squared", "published_tf", "published_block"),
-    "time/fig4": ("deep_gd", "published_depths", "published_blocks_L2048"),
+    "time/fig4": ("deep_gd", "published_blocks_L2048"),
     "time/fig5-left": ("published_blocks", "published_two_"),
     "time/fig5-right": ("glyph_networks", "images_unseen", "images_linear"),
-    "time/fig8-9": ("square", "published_map"),
+    "time/fig8-9": ("square", "published_map", "published_quadrants", "quadrants"),
     "time/fig10-11": ("long",),
     "time/draws": ("new",),
     "time/published": ("published_narrow", "published_printed"),
