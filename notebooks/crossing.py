@@ -17,8 +17,8 @@
 #
 # Each paper found a law on a model and a task of its own. Here each law is tried on the others.
 #
-# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the factors that must grow together: on ten small models, with infinitely small steps, if
-# each prompt comes with its mirror images. On regression, heads of opposite sign subtract the mean
+# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the factors that must grow together: on ten small models, under gradient flow (infinitely
+# small steps), if each prompt comes with its mirror images. On regression, heads of opposite sign subtract the mean
 # {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. On three models attention does not settle before values {cite}`agarwal2025`, and no statistic
 # that should show descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
 #
@@ -95,7 +95,7 @@ show_attention(
 )
 
 # %% [markdown]
-# Near zero a loss is a polynomial in the weights. Let $P$ be its lowest terms after the constant, $p$ their degree. If $P$ is negative in some direction, gradient flow leaves along $P$: a product
+# Near zero a loss is a polynomial in the weights. Keep its lowest terms after the constant; let $p$ be their degree. If they are negative in some direction, gradient flow leaves along them: a product
 # of $p$ factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{\nu t}$ at some
 # rate $\nu$, and that start waits $\log b / \nu$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
 #
