@@ -331,7 +331,7 @@ sliders.show_attention(few=not paper)
 # %% [markdown]
 # ## The sticky chain
 # Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says next that near
-# symbols are likelier. Which chain has the printed entropy of 1.829?
+# symbols are likelier. We try four chains. Which has the printed entropy of 1.829?
 
 # %% tags=["hide-input"]
 code = StickyChain("code", T=2000 if paper else 600)
@@ -641,7 +641,7 @@ record.verdicts("diagnostics", "regularisation")
 # %% [markdown]
 # ## Content-based routing beyond attention
 # Do other architectures behave in the same way? By definition 9.1 a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1 and
-# depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a counterexample.
+# depend on what stands at $i$ and $j$. The paper names the selective state-space model as an instance and the LSTM as a counterexample.
 #
 # A recurrence that is linear in its state can be unrolled. For the selective state-space model (SSM), whose write matrix $B_j$, read matrix $C_i$ and step length $\Delta_j$ depend on the token, the
 # printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over

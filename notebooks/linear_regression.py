@@ -256,7 +256,7 @@ record.all(trained_circuits.mirror(two))
 record.verdicts("fig2.3")
 
 # %% [markdown]
-# One of two heads looks at the tokens *most like* the query and adds their responses; the other looks at those *most unlike* it and subtracts theirs. Some
+# The positive head ($\omega, \mu > 0$) looks at the tokens *most like* the query and adds their responses; the negative one looks at those *most unlike* it and subtracts theirs. Some
 # seeds instead keep heads of one sign and answer worse. Below, a *pair* of heads has both signs.
 #
 # | Seeds that end with both signs, of {glue:text}`runs/seeds` | two, three and four heads |
@@ -641,8 +641,8 @@ show_model(page_models.reduced_flow(d, L, s2))
 # ## Extensions
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
-# ### Covariates that are not isotropic (Figure 3.1)
-# Now the covariates are correlated. The paper does not state their covariance $\Sigma$; we take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads
+# ### Correlated covariates (Figure 3.1)
+# The paper does not state the covariance $\Sigma$; we take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads
 # take opposite signs, the $d \times d$ block of each $KQ$ is a preconditioner, a matrix that multiplies the gradient. It is the best one for attention without softmax
 # ([below](#linear-attention-and-length-figure-41)), which at this length is not quite $\Sigma^{-1}$.
 
@@ -843,9 +843,9 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 # %% [markdown]
 # ## What to take away
 # Two numbers all but describe a head, and a pair of heads makes one step of gradient descent on the prompt's examples. Remember the pattern rather than its numbers. Along the solution manifold the
-# loss is nearly flat, and where on it a run comes to rest is set by the noise of its training, rate over root of batch. The model works at other lengths because it divides by the current length, as
-# linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate training stops on the way; on the
-# approximate loss it never stops falling.
+# loss is nearly flat, and where on it a run comes to rest is set by the noise of its training, learning rate over root of batch size. The model works at other lengths because it divides by the
+# current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate training stops on the
+# way; on the approximate loss it never stops falling.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
