@@ -265,21 +265,21 @@ section_9_2.table(trajectories)
 style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
-# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks: seeds.* The four
-# strong covariates carry nearly all of the target's variance, and their trained gains come near the best ones. The four weak ones carry a hundredth of it. The loss hardly depends on their gains, which
-# stay near zero.
+# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks:
+# seeds.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
+# depends on their gains, which stay near zero.
 #
 # No single layer of *linear* attention reaches the column "Theory" of the paper's table. The best one has error {glue:text}`9.2/best_error` with 16 examples (printed: 0.01), and
 # {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se` on the very prompts that trained models are measured on. Its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment`
-# (printed: 1): with finitely many examples the best gain of a weak covariate levels off. Nor does the column's rate of 0.450 follow from the spectrum: Theorem D2's rate, the least mean rate and the
-# least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is {glue:text}`theory0450/largest_share`, but that is no rate.
+# (printed: 1): with finitely many examples the best gain levels off where the variance is small. Nor does the column's rate of 0.450 follow from the spectrum: Theorem D2's rate, the least mean rate
+# and the least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is {glue:text}`theory0450/largest_share`, but that is no rate.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Which models are these? (section 9.5)
 #
 # The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts say what the text does not. We tried
 # {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale): {glue:text}`q-parameters/baselines` baselines have the first count, and
-# {glue:text}`q-parameters/both` combination has both. It has attention with biases, one layer norm per layer, no MLP, no positions, one *sink* (a learned token that can take attention) and one *layer scale* (a learned factor) per layer. We train that. Budgets differ by
+# {glue:text}`q-parameters/both` combination has both. It has attention with biases, one layer norm per layer, no MLP, no positions, one *sink* (a learned token that can take attention), and in each layer a *layer scale* (a learned factor). We train that. Budgets differ by
 # {glue:text}`q-parameters/excess`; with width {glue:text}`q-parameters/nearest_width` they would be nearest to equal.
 #
 # The rest we choose, and where a choice may decide we train several *readings*. "4,000 random tasks" can mean a fixed set of 4,000 prompts, or that many new ones. We train both, dropout included,
