@@ -253,7 +253,7 @@ record.verdict("wang2025/q-deep-erasure")
 #
 # For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$. It sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with $c(m)$ the category of anchor $m$ and a
 # kernel that is 0.1 at the nearest other anchor. The text does not say how $x$ is drawn, and its kernel has the distance $r = \|x - a_m\|$. The published code has $x \sim U(-1,1)^{10}$ and $r^2$.
-# The mean of the largest true probability bounds every accuracy, so it can tell which of these the printed numbers exclude. It also moves with the embeddings $W_e$, drawn once.
+# The mean of the largest true probability bounds every accuracy, so it can tell which of these the printed numbers exclude. It also moves with the embeddings $W_e$ (all $w_c$ together), drawn once.
 
 # %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
