@@ -157,7 +157,7 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     assert replica.deviations() == {"slope": pytest.approx(-1.9 / np.hypot(0.1, 0.1))}
     text = replication.markdown("paper", root)
     assert "Of 1 decided verdicts that rest on a value that moved, 0 come out the same, 1 differs.**" in text
-    assert "On fresh numbers 0 of them come out as before" in text
+    assert "on fresh numbers 0 of them come out as before" in text
     assert "do not follow" not in text
     line = replication.fold_lines(root)["demo/slope"]
     assert "<em>not reproduced</em>; 0 of 1 late rules" in line

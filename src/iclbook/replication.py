@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -59,9 +59,10 @@ def require_frozen(ledgers: Iterable[Ledger], root: Path) -> None:
 
 @dataclass(frozen=True)
 class Pair:
-    """A claim's verdicts at both draws.
+    """A claim's verdicts: the book's before a draw, which pool the draws made before it, and that draw's own.
 
     Attributes:
+        draws: number of draws behind the first.
         moved: every part that rests on a value that moved by more than rounding, by its name with its reading.
     """
 
@@ -69,6 +70,7 @@ class Pair:
     claim: Claim
     first: Verdict
     second: Verdict
+    draws: int
     moved: frozenset[str]
 
     @property
@@ -107,7 +109,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Replica:
-    """A chapter's two references."""
+    """A chapter's reference, with the records of the draws before, and that of a draw."""
 
     ledger: Ledger
     first: Reference
@@ -115,15 +117,17 @@ class Replica:
 
     def pairs(self) -> list[Pair]:
         """Claims whose rules are those of the other draw, judged twice with the same tolerances."""
-        # read without what other draws say: each by its own values
+        # the draw by its own values alone
         both = [{k: Record.make(k, value) for k, value in r.records.items()} for r in (self.first, self.second)]
-        verdicts = [judge(self.ledger, records, "paper", self.first) for records in both]
+        by = self.first, replace(self.first, draws=())
+        verdicts = [judge(self.ledger, *each) for each in zip(both, ("paper", "paper"), by, strict=True)]
         pairs = []
         for claim in self.ledger.claims:
             if self.second.rules.get(claim.id) == claim.rules_digest:
                 parts = [part for part in claim.parts if any(map(self.is_drawn, part.with_error(both[0]).keys))]
                 moved = frozenset(part.full_name for part in parts)
-                pairs.append(Pair(self.ledger, claim, *(found[claim.id] for found in verdicts), moved))
+                own = (found[claim.id] for found in verdicts)
+                pairs.append(Pair(self.ledger, claim, *own, 1 + len(self.first.draws), moved))
         return pairs
 
     def unfounded(self) -> list[str]:
@@ -159,13 +163,22 @@ class Replica:
         return found
 
 
+def drawn(root: Path) -> list[int]:
+    """Numbers of the draws beside the book's whose references are there."""
+    folders = (root / "references" / "replication").glob("*/paper")
+    return sorted(int(path.parent.name) for path in folders if path.parent.name.isdigit())
+
+
 def replicas(draw: int, root: Path) -> list[Replica]:
-    """Chapters that were run at a draw, beside the book's."""
+    """Chapters that were run at a draw, beside the book's reference and its draws before."""
     found = []
     for ledger in all_ledgers(root):
-        paths = [reference_path(ledger.chapter_name, "paper", root, draw=k) for k in (0, draw)]
-        if all(path.is_file() for path in paths):
-            found.append(Replica(ledger, *(read_reference(path, root) for path in paths)))
+        numbers = (0, *(k for k in drawn(root) if 0 < k < draw), draw)
+        paths = [reference_path(ledger.chapter_name, "paper", root, draw=k) for k in numbers]
+        if paths[0].is_file() and paths[-1].is_file():
+            first, *before, last = (read_reference(path, root) for path in paths if path.is_file())
+            first = replace(first, draws=tuple(each.records for each in before))
+            found.append(Replica(ledger, first, last))
     return found
 
 
@@ -188,8 +201,6 @@ def keep_provenance(paper: str, profile: str, root: Path) -> None:
 
 # -- the page --------------------------------------------------------------------------------------------------------
 
-#: The draw that the page compares with the book.
-DRAW = 1
 #: Joint errors beyond which deviations are counted, and the share of a normal law there.
 BEYOND = {k: math.erfc(k / math.sqrt(2)) for k in (1, 2, 3)}
 #: Classes of the probability that a verdict comes out the same.
@@ -198,13 +209,21 @@ CHANCES = (0, 0.5, 0.9, 0.99, 1)
 
 def markdown(profile: str, root: Path) -> str:
     """The page's body in MyST Markdown."""
-    found = replicas(DRAW, root)
-    if not found:
+    every = {k: replicas(k, root) for k in drawn(root)}
+    if not any(every.values()):
         return "Nothing has been drawn anew yet."
-    pairs = [pair for replica in found for pair in replica.pairs()]
+    pairs = {k: [pair for replica in found for pair in replica.pairs()] for k, found in every.items()}
+    decided = {k: [pair for pair in each if pair.decided] for k, each in pairs.items()}
+    lines = [line for k in every for line in _outcome(k, every[k], pairs[k], root)]
+    lines += [line for each in decided.values() for line in _differing([pair for pair in each if pair.differs])]
+    lines += _foreseen([pair for each in decided.values() for pair in each])
+    return "\n".join([*lines, *_ahead(root), *_calibration([one for found in every.values() for one in found])])
+
+
+def _outcome(draw: int, found: Sequence[Replica], pairs: Sequence[Pair], root: Path) -> list[str]:
+    """What came out at a draw: verdicts, values, studies and late rules, counted."""
     decided = [pair for pair in pairs if pair.decided]
-    differ = [pair for pair in decided if pair.differs]
-    fresh = sum(bool(pair.moved) for pair in decided)
+    fresh, differ = sum(bool(pair.moved) for pair in decided), sum(pair.differs for pair in decided)
     moved = sum(replica.is_drawn(key) for replica in found for key in replica.first.records)
     values = sum(len(replica.first.records) for replica in found)
     there = {replica.ledger.chapter_name for replica in found}
@@ -214,7 +233,7 @@ def markdown(profile: str, root: Path) -> str:
         if ledger.chapter_name in set(chapters(root)) - there
     ]
     lines = [
-        f"**Of {fresh} decided verdicts that rest on a value that moved, {fresh - len(differ)} come out the same, {len(differ)} {'differs' if len(differ) == 1 else 'differ'}.** "
+        f"**Draw {draw}. Of {fresh} decided verdicts that rest on a value that moved, {fresh - differ} come out the same, {differ} {'differs' if differ == 1 else 'differ'}.** "
         f"{moved:,} of {values:,} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
         "are the same at both draws.",
         "",
@@ -225,7 +244,7 @@ def markdown(profile: str, root: Path) -> str:
         lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
     late = sum((pair.late() for pair in pairs), Counter())
     devices, older = Counter(), []
-    for path in root.glob(f"references/replication/{DRAW}/provenance/paper/*.json"):
+    for path in root.glob(f"references/replication/{draw}/provenance/paper/*.json"):
         with reading(path, "Restore it from git."):
             of = json.loads(path.read_text(encoding="utf-8"))
             devices.update(one["device"] for one in of.values())
@@ -234,15 +253,13 @@ def markdown(profile: str, root: Path) -> str:
                 for n, one in of.items()
                 if one.get("code", "") not in ("", _code(path.stem, n, root))
             ]
-    lines += [
+    return [
+        *lines,
         f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU."
-        + (f" Code that has changed since made {', '.join(older)}." if older else ""),
-        "",
-        f"{late.total()} rules that were written or changed after a first run judge a value that moved. On fresh numbers {late[True]} of them come out as "
-        "before; each verdict's fold says so of its own.",
+        + (f" Code that has changed since made {', '.join(older)}." if older else "")
+        + f" {late.total()} rules that were written or changed after a first run judge a value that moved; on fresh numbers {late[True]} of them come out as before.",
         "",
     ]
-    return "\n".join([*lines, *_differing(differ), *_foreseen(decided), *_ahead(root), *_calibration(found)])
 
 
 def _differing(pairs: Sequence[Pair]) -> list[str]:
@@ -272,13 +289,13 @@ def _valued(part: PartResult) -> str:
 
 def _foreseen(pairs: Sequence[Pair]) -> list[str]:
     """How many verdicts the book's margins and errors expected to come out otherwise, and how many did, by the probability of each."""
-    same = [same_word(pair.claim, pair.first, "paper", seed=i) for i, pair in enumerate(pairs)]
+    same = [same_word(pair.claim, pair.first, "paper", pair.draws, i) for i, pair in enumerate(pairs)]
     chance, differs = np.array([each.mean() for each in same]), np.array([pair.differs for pair in pairs])
     return [
         "## How many were expected to change?",
         "",
         "The margins and errors of a verdict's parts say how likely another draw, judged alone, gives the same word. Each part moves by its errors at both draws; what "
-        f"has no error stays. By the book's draw {_between(same)} of these {len(pairs)} verdicts should differ (the interval holds 95 %); {differs.sum()} do.",
+        f"has no error stays. By what stood in the book before, {_between(same)} of {len(pairs)} verdicts should differ (the interval holds 95 %); {differs.sum()} do.",
         "",
         "| Probability of the same word | Verdicts | Expected to change | Changed |",
         "|---|---|---|---|",
@@ -302,8 +319,10 @@ def _ahead(root: Path) -> list[str]:
         verdicts = judge(ledger, records, "paper", reference)
         decided = [claim for claim in ledger.claims if verdicts[claim.id].word not in (TOO_CLOSE, *SILENT)]
         same += [same_word(c, verdicts[c.id], "paper", 1 + len(reference.draws), i) for i, c in enumerate(decided)]
-    text = f"Of the {len(same)} verdicts that both draws together decide, a third draw alone should contradict {_between(same)}. This was computed before it was made."
-    return [text, ""]
+    return [
+        f"Of the {len(same)} verdicts that all draws together decide, the next draw alone should contradict {_between(same)}. This is computed before it is made.",
+        "",
+    ]
 
 
 def _between(same: Sequence[np.ndarray]) -> str:
@@ -315,14 +334,17 @@ def _between(same: Sequence[np.ndarray]) -> str:
 
 def _calibration(found: Sequence) -> list[str]:
     """Deviations between the draws in joint standard errors: a picture, and the share beyond 1, 2 and 3 for each chapter."""
-    by_chapter = {r.ledger.title: r.deviations() for r in found}
+    by_chapter: dict[str, dict[str, np.ndarray]] = {}
+    for r in found:
+        of = by_chapter.setdefault(r.ledger.title, {})
+        of.update({key: np.concatenate([of.get(key, np.empty(0)), z]) for key, z in r.deviations().items()})
     every = np.concatenate([z for of in by_chapter.values() for z in of.values()] or [np.empty(0)])
     few = ", ".join(f"{number(200 * stdtr(6, -k), 2)} %" for k in BEYOND)
     heads = "".join(f" | Beyond {k} ({number(100 * share, 2)} %)" for k, share in BEYOND.items())
     lines = [
         "## Do errors say how far values move?",
         "",
-        f"{len(every)} recorded numbers have a standard error and are not the same at both draws. Their difference, in units of the joint error, should be a "
+        f"{len(every)} recorded numbers have a standard error and moved. Their difference, in units of the joint error, should be a "
         "standard normal number. Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each "
         f"draw, Student's distribution leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far.",
         "",
@@ -359,14 +381,15 @@ def histogram(z: np.ndarray, reach: float = 4.125) -> str:
 
 
 def fold_lines(root: Path) -> dict[str, str]:
-    """Claim id -> what its verdict's fold says of the other draw, in HTML; nothing of what rests on no value that moved."""
-    lines = {}
-    for pair in (pair for replica in replicas(DRAW, root) for pair in replica.pairs()):
+    """Claim id -> what its verdict's fold says of other draws, in HTML; nothing of what rests on no value that moved."""
+    lines: dict[str, str] = {}
+    for pair in (pair for k in drawn(root) for replica in replicas(k, root) for pair in replica.pairs()):
         if not (pair.decided and pair.moved):
             continue
         late = pair.late()
         rule = f"; {late[True]} of {late.total()} late rules come out as before" if late else ""
-        lines[pair.claim.id] = f'<div class="iclbook-premises">Drawn anew: {pair.outcome()}{rule}</div>'
+        line = f'<div class="iclbook-premises">Drawn anew: {pair.outcome()}{rule}</div>'
+        lines[pair.claim.id] = lines.get(pair.claim.id, "") + line
     return lines
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from ledgers import GREEN, failing, judge
 
+from iclbook.models.kernels import KERNELS
 from iclbook.papers.wang2025 import bounds, erasure, figures_3_to_5, figures_8_and_9, figures_10_and_11, sliders
 from iclbook.papers.wang2025.contexts import best_records, stopped, stopped_parameters
 from iclbook.papers.wang2025.studies import SIZES, synthetic_studies
@@ -213,3 +214,18 @@ def test_a_held_embedding_stays_the_tasks_own():
     assert arrays["true/W_V"].shape == arrays["true-glorot/W_V"].shape
     assert np.abs(arrays["true-glorot/W_V"][0]).mean() > 10 * np.abs(arrays["true/W_V"][0]).mean()
     assert np.abs(arrays["glorot/embed"][-1] - arrays["glorot/embed"][0]).max() > 0
+
+
+def test_answers_are_nearest_to_those_of_their_own_kernel_over_draws():
+    """Made-up answers: Trained TF's are GD's with the same kernel but for one kernel, which answers as the next one does."""
+    source, kernels = np.random.default_rng(3), list(KERNELS)
+    units = []
+    for _ in range(4):
+        gd = {("gd", k): source.dirichlet(np.ones(5), size=(2, 30)).transpose(0, 2, 1) for k in kernels}
+        tf = {("tf", k): gd["gd", k] for k in kernels} | {("tf", kernels[0]): gd["gd", kernels[1]]}
+        units.append(gd | tf)
+    found = figures_8_and_9.own_kernel(units)
+    own, nearest = (np.array(found[f"q-own-kernel/draws_{name}"]) for name in ("own", "nearest"))
+    assert (own[1:] == 0).all()
+    assert (nearest[1:] > 0.2).all()
+    assert own[0] > 0.2 > nearest[0] == 0
