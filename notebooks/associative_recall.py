@@ -84,7 +84,7 @@ record.verdict("recall2025/fig2")
 # A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, and there are $|R|$ responses, its expected *dot-product
 # loss*, one minus the right answer's probability, is
 #
-# $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr), $$
+# $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr). $$
 #
 # This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. For cross-entropy it is one integral.
 # Both are checked by brute force over every query and map.
@@ -200,8 +200,8 @@ record.verdicts("full-model", "fig3", "simplified")
 # and gives a wrong key a share $1/k$ of a match.
 #
 # The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over
-# responses only. [Near the end](#do-the-simplifications-matter) we ask what they change. Here is the simplified model with three heads on order four: gradient flow, gradient descent with infinitely
-# small steps, from wherever you put the $\beta$.
+# responses only. [Near the end](#do-the-simplifications-matter) we ask what they change. Here is the simplified model with three heads on order four: gradient flow (gradient descent with infinitely
+# small steps) from wherever you put the $\beta$.
 
 # %% tags=["hide-input"]
 show_model(
@@ -272,7 +272,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 #
 # $$ \varepsilon T \;\to\; \frac{\pi}{2 E_0} \sqrt{\frac{k(k-1)}{2}}, \qquad E_0 = -(1+\gamma)\, \mathbb{E}\Delta_{1,1}\big|_{t=0} = \frac{(1+\gamma)(|R|-1)}{|R|\,k^2\,(k-2)!} . $$
 #
-# So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
+# So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with a constant $b$ and $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
 # $\frac1\lambda \log T$, $\alpha$ like $\log\log T$ and $\beta$ like $\sqrt s$, and none has a bound. (The paper prints other constants in both laws: [errata](#errata).)
 
 # %% mystnb={"image": {"alt": "Time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window."}} tags=["hide-input"]
