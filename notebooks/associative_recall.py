@@ -125,7 +125,7 @@ show_attention(
 # ```
 
 # %% [markdown]
-# With the simplifications A0 to A3 that are explained below, the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
+# With the simplifications A0 to A3 (below) the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
 # compares what they found with the query. Plain gradient descent on the expected loss shows the stairs.
 
 # %% mystnb={"image": {"alt": "Loss of the simplified model of order 3 along gradient descent: two long plateaus at the predicted heights, each left by a sudden fall."}}
@@ -308,8 +308,8 @@ record.verdicts(
 # %% [markdown]
 # ## Stage by stage
 #
-# Three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper. We follow the flow exactly with a window of four and with one of three, and read the loss and the
-# second layer's attention in the middle of every plateau (in log time).
+# Three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper. We follow the flow exactly with windows of four and of three, and read loss and second-layer
+# attention in the middle of every plateau (in log time).
 
 # %% mystnb={"image": {"alt": "Loss against time under the dot product and under cross-entropy: in both, three drops between four plateaus that lie on the dotted closed forms."}} tags=["hide-input"]
 betas, flows = (0.02, 0.005, 0.00125), {}
@@ -350,8 +350,7 @@ record.verdicts(
 # $$ \frac{|R|\,\bigl(1 - (1 - 1/|R|)^N\bigr) - 1}{(1 - 1/|R|)(1 - 1/N)}. $$
 #
 # On every plateau, each head that is not yet active follows a tangent of its own, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit of small
-# $\beta$. The paper joins the jumps otherwise (*stitching*): each begins afresh, at the head's first $\beta$. Then the later times come out too long. The order of the jumps is the same under both
-# losses; the plateaus differ in length.
+# $\beta$. The paper joins the jumps otherwise (*stitching*): each begins afresh, at the head's first $\beta$. Then the later times come out too long. The order of the jumps is the same under both losses.
 #
 # | Jump by jump | first, second, ... |
 # |---|---|

@@ -81,8 +81,7 @@ show_attention(
 # and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
 # more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over blocks of queries; the
-# long chains below are trained in this way.
+# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, so the gradients of a causal head need one pass over blocks of queries; the long chains below are trained in this way.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())
@@ -297,7 +296,7 @@ record.verdicts("fig5")
 # | five displacements of one run | {glue:text}`fig5/frozen` | {glue:text}`fig5/trained` |
 # | control: five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
 #
-# Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, for the pair of query and key with positive advantage and the largest $\alpha_{ij} |u_i|$.
+# Figure 1, schematic in the paper, is a real step here: the steepest one of the typical run, for the pair of query and key with positive advantage and the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
 steepest = {
@@ -519,7 +518,7 @@ record.verdicts("gradient-sizes")
 
 # %% [markdown]
 # ## A fair trial
-# The schedule multiplies one rate by ten. What if we multiply others, or all? All runs start from the same weights and sequences and make equally many steps.
+# What if we multiply other rates by ten, or all? All runs start from the same weights and sequences and make equally many steps.
 
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hero", "hide-input"]
 tried = on_code["uniform0.02"].seeds

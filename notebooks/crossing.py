@@ -22,7 +22,7 @@
 # {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. On three models attention does not settle before values {cite}`agarwal2025`, and no statistic
 # that should show descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
 #
-# All verdicts here are answers to questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
+# All verdicts here answer questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -324,14 +324,13 @@ style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# The verdict is
-# yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. The opposite can be true: Trained TF with quicker queries and keys needs
+# The verdict is yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Trained TF with quicker queries and keys needs
 # {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
 
 # %% [markdown]
 # ## Three laws on three models
 #
-# Three of the laws are tested on the same three models. (For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.)
+# For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.
 #
 # Some pairs of a law and a model make no sense. A single layer takes no two steps whose direction could be read. After a first layer, tokens are no longer in the coordinates in which pairs and kernels
 # are read. Not tried: trained models layer by layer, other rivals of the kernels, recurrent models, large starts.

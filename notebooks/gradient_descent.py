@@ -214,7 +214,9 @@ section_5.show_temperature(few=not paper)
 # ## Heads restricted to bands (section 9.1)
 #
 # The model has one layer and four heads. Its covariates have four variances $\lambda$ from 10 down to 0.01, two covariates (a *band*) of each. If each head had a gain for its own band, one step
-# would do what a single gain for all cannot (Theorem M3). The slider shows this with exact best gains.
+# would do what a single gain for all cannot (Theorem M3).
+#
+# The slider shows this with exact best gains.
 
 # %% tags=["hide-input"]
 section_9_1.show_gains(few=not paper)
