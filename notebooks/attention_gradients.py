@@ -341,10 +341,10 @@ record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdicts("q-entropy-rate", "bayes-floor")
 
 # %% [markdown]
-# The chain of the published program has it. The program weighs other symbols by one over the circular distance, normalises with the symbol itself in the sum, and adds the chance to stay again, so
-# it stays with probability {glue:text}`rate/code_stay`, and its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text says bits
-# ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. The exact posterior gives the *floor*, the best loss that any
-# predictor can have. The noise adds only {glue:text}`floor/excess` nats: the means of the eight symbols are far apart.
+# The chain of the published program has it. The program weighs other symbols by one over the circular distance, normalises with the symbol itself in the sum, and adds the chance to stay again. So
+# the chain stays with probability {glue:text}`rate/code_stay`, and its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text
+# says bits ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. The exact posterior gives the *floor*, the best loss
+# that any predictor can have. The noise adds only {glue:text}`floor/excess` nats: the means of the eight symbols are far apart.
 #
 # ### Table 1 and figures 6 to 8
 # The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of
