@@ -489,7 +489,7 @@ record.verdict("crossing/q-kernel")
 #
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
 #
-# - **What decides whether both signs come out?** With ten covariates, and at home under plain gradient descent, some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
+# - **What decides whether both signs come out?** With ten covariates, and under plain gradient descent, some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
 #   runs in `papers/crossing/heads_as_steps.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.
