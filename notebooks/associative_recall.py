@@ -19,9 +19,9 @@
 # which comes first? The paper studies a task so regular that the questions have exact answers. A sequence lists every ordering of a few symbols, each followed by a random
 # response, and then asks for one of them again. To answer, a model must match several tokens at once, and it learns to match them **one at a time**.
 #
-# **What came out.** The stairs can be followed exactly, and they mean what the paper says: tokens are matched one at a time, and the size of the start sets how long the first plateau lasts. Several printed
-# formulas have slips; corrected, they give the times of all jumps. Some simplifications change the stages, and a model that is trained whole shows only part of them. (The letters are listed
-# [below](#the-model), and beside those of the other chapters in [Notation and glossary](../book/notation.md).)
+# **What came out.** The stairs can be followed exactly, and they mean what the paper says: tokens are matched one at a time, and the size of the first weights sets how long the first plateau lasts.
+# Several printed formulas have slips; corrected, they give the times of all jumps. Some simplifications change the stages, and a model with all weights trained shows only part of them. (All
+# letters: [below](#the-model) and in [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -81,14 +81,13 @@ record(
 record.verdict("recall2025/fig2")
 
 # %% [markdown]
-# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, its expected *dot-product loss*, one minus the right
-# answer's probability, is
+# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, and there are $|R|$ responses, its expected *dot-product
+# loss*, one minus the right answer's probability, is
 #
-# $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr), $$
+# $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr). $$
 #
-# the height of plateau $m$. The whole expected loss is as simple: the second layer's scores do not depend on $f$, so with attention $a_q$ on the
-# right place it is $(1 - 1/|R|)(1 - a_q)$. For cross-entropy the mean $\mathbb{E}$ over $f$ is one integral, from $\log p = \int_0^\infty (e^{-u} - e^{-up})\,du/u$. Both are
-# compared with brute force over every query and every map, on a transformer that reads the tokens.
+# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. For cross-entropy it is one integral.
+# Both are checked by brute force over every query and map.
 
 # %% tags=["hide-input"]
 record.all(construction.task_sizes() | construction.against_enumeration())
@@ -115,7 +114,7 @@ show_attention(
 
 # %% [markdown]
 # ```{admonition} Notation
-# - $k$: order of the task and, unless said otherwise, number of heads and length of their window. $R$: set of responses, $|R|$ of them.
+# - $k$: order of the task and, unless said otherwise, number of heads, and of tokens back that a head sees (its *window*). $R$: set of responses, $|R|$ of them.
 # - $w^h$: what head $h$ adds to its attention score for each offset $1 \dots k$ back; $e_i$ is the vector with a one at offset $i$, $1$ the vector of ones.
 # - $\beta_h$: strength of head $h$ in the second layer, whose scores on symbols go through a matrix with a free number $\gamma$ off its diagonal: $(1+\gamma) I - \gamma 11^\top$, as
 #   the proofs need it (the text prints [another](#errata)). $\gamma = 0$ where nothing else is said, 0.3 for theorem 3.1.
@@ -126,7 +125,7 @@ show_attention(
 # ```
 
 # %% [markdown]
-# With the simplifications A0 to A3 that are explained below, the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
+# With the simplifications A0 to A3 (below) the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
 # compares what they found with the query. Plain gradient descent on the expected loss shows the stairs.
 
 # %% mystnb={"image": {"alt": "Loss of the simplified model of order 3 along gradient descent: two long plateaus at the predicted heights, each left by a sudden fall."}}
@@ -189,20 +188,20 @@ record.all(construction.construction_values(built))
 record.all(construction.figure_three(solution) | construction.simplifications_equal())
 
 # %% [markdown]
-# *With $\beta$ above the diagonal the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$ blue), and the loss of the
-# full two-layer model against the scale $c$, order 3.*
+# *With $\beta$ above the diagonal of the second layer's matrix the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$
+# blue), and the loss of the full two-layer model against the scale $c$, order 3.*
 
 # %% tags=["remove-input"]
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
-# The query's block $h-1$ must meet the context's block $h$, so $\beta$ belongs above the diagonal; below it the loss rises to one. Even above,
-# it falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong
-# key a share $1/k$ of a match.
+# The second layer's matrix has a block for each pair of heads. What head $h-1$ finds for the query must be compared with what head $h$ finds in the context, so $\beta$ belongs above the diagonal.
+# Even there, the loss falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is,
+# and gives a wrong key a share $1/k$ of a match.
 #
-# The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax
-# runs over responses only. Their cost is measured near the end. Here is the phenomenon, in the simplified model with three heads on order four: the flow is integrated from
-# wherever you put the $\beta$.
+# The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over
+# responses only. [Near the end](#do-the-simplifications-matter) we ask what they change. Here is the simplified model with three heads on order four: gradient flow (gradient descent with infinitely
+# small steps) from wherever you put the $\beta$.
 
 # %% tags=["hide-input"]
 show_model(
@@ -220,8 +219,8 @@ show_model(
 #
 # $$ \dot\alpha = \frac{\beta^2 e^{\alpha}}{(e^{\alpha} + k - 1)^2} \frac{k^2}{k-1}\, \Xi, \qquad \dot\beta = 2 \beta\, \frac{e^{\alpha} - 1}{e^{\alpha} + k - 1}\, \Xi . $$
 #
-# The ODE follows the right curve in $(\alpha, \beta)$, twice too fast. The paper sets $\Xi = -2(1+\gamma)\, \mathbb{E}\Delta_{1,1}$. The printed $\Xi$ counts a factor 2 that its equation 5,
-# $\partial L/\partial\beta_h = 2\beta_h \frac{e^{\alpha_h} - 1}{e^{\alpha_h} + k - 1} (1+\gamma)\, \mathbb{E}\Delta_{h,h}$, already has.
+# These equations (the *ODE*) follow the right curve in $(\alpha, \beta)$, twice too fast. The paper sets $\Xi = -2(1+\gamma)\, \mathbb{E}\Delta_{1,1}$. The printed $\Xi$ counts a factor 2 that its
+# equation 5, $\partial L/\partial\beta_h = 2\beta_h \frac{e^{\alpha_h} - 1}{e^{\alpha_h} + k - 1} (1+\gamma)\, \mathbb{E}\Delta_{h,h}$, already has.
 
 # %% mystnb={"image": {"alt": "Alpha and beta against time: the exact flow and the ODE with half of Xi lie on one curve that jumps once; the ODE with the printed Xi jumps at half that time."}} tags=["hide-input"]
 record.all(theorem_3_1.direction() | theorem_3_1.sufficient_ode())
@@ -241,7 +240,7 @@ record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 # ## The conserved quantity
 #
 # Dividing the two equations removes $\Xi$, and with it the loss: $f'(\alpha)\,\dot\alpha = \beta\dot\beta/2$ with $f' = \frac{k-1}{k^2} (e^\alpha - 1)(e^\alpha + k - 1)
-# e^{-\alpha}$. Integrating, $f(\alpha) = 2\frac{k-1}{k^2}(\sinh\alpha - \alpha) + \frac{k-1}{k}(e^{-\alpha} + \alpha - 1)$, and $f(\alpha) - \beta^2/4$ stays as it is. The proof
+# e^{-\alpha}$. Integrating, $f(\alpha) = 2\frac{k-1}{k^2}(\sinh\alpha - \alpha) + \frac{k-1}{k}(e^{-\alpha} + \alpha - 1)$, and $f(\alpha) - \beta^2/4$ stays as it is. (This $f$ is not the map.) The proof
 # has this plus sign, the theorem prints a minus.
 
 # %% mystnb={"image": {"alt": "Three candidate quantities against alpha along one flow: the one of the proof is a flat line, the one of the statement and the one with plus beta squared over four bend away."}} tags=["hide-input"]
@@ -253,27 +252,27 @@ record.verdicts("thm3.1d", "q-conserved-sign", "q-conserved-window", "q-looking-
 record.all(simplifications.without_window())
 
 # %% [markdown]
-# *One of three candidates is conserved. Order 4, against $\alpha_1$ along one flow.*
+# *Of three forms only that of the proof is conserved. Order 4, against $\alpha_1$ along one flow.*
 
 # %% tags=["remove-input"]
 record.verdicts("noA0-timescale", "noA0-law")
 
 # %% [markdown]
-# The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5,
-# the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out, cross-entropy keeps the same quantity. A window shorter than the permutations does not: one token of each
-# ordering then lies outside the window; it adds to $\dot\alpha$ and $\dot\beta$ in different ways, so their ratio depends on the loss. Appendix A.6 says that law and time scale survive a *longer* attention as well, and that the direction is lost. It gives no
-# form of the law. We test the others on heads that see every earlier token: when the head becomes active, its other scores' range is {glue:text}`noA0/spread` of its own.
+# The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5, the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out,
+# cross-entropy keeps the same quantity. A window shorter than the orderings does not: one token of each ordering then lies outside the window; it adds to $\dot\alpha$ and $\dot\beta$ in different
+# ways, so their ratio depends on the loss. Appendix A.6 says of heads that see *every* earlier token: a law and the time scale remain, and $w^1$ leaves its line. It gives no form of the law. In
+# such a head, when it becomes active, the scores of the other offsets differ by up to {glue:text}`noA0/spread` of its own.
 #
 # The law gives a threshold. A head with $\alpha < 0$ and $f(\alpha) > \beta^2/4$ cannot bring $\alpha$ back to zero. Five per cent above this bound $\beta$ dies out; five per cent below, the head
 # recovers and $\beta$ grows.
 #
 # ## How long the plateau lasts
 #
-# For small $\alpha$ the law says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$. Then $\dot s \propto s^2 + \varepsilon^2$, a tangent: it blows up at
+# For small $\alpha$ the law says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$. Then $\dot s \propto s^2 + \varepsilon^2$, so $s$ is a tangent of time, and it blows up at a time $T$ with
 #
 # $$ \varepsilon T \;\to\; \frac{\pi}{2 E_0} \sqrt{\frac{k(k-1)}{2}}, \qquad E_0 = -(1+\gamma)\, \mathbb{E}\Delta_{1,1}\big|_{t=0} = \frac{(1+\gamma)(|R|-1)}{|R|\,k^2\,(k-2)!} . $$
 #
-# So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
+# So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with a constant $b$ and $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
 # $\frac1\lambda \log T$, $\alpha$ like $\log\log T$ and $\beta$ like $\sqrt s$, and none has a bound. (The paper prints other constants in both laws: [errata](#errata).)
 
 # %% mystnb={"image": {"alt": "Time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window."}} tags=["hide-input"]
@@ -309,8 +308,8 @@ record.verdicts(
 # %% [markdown]
 # ## Stage by stage
 #
-# Three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper. Both readings of the window are followed exactly, and the loss and the
-# second layer's attention are read in the middle of every plateau (in log time).
+# Three heads start with different small $\beta$ on the task of order four, $|R| = 4$, as in the paper. We follow the flow exactly with windows of four and of three, and read loss and second-layer
+# attention in the middle of every plateau (in log time).
 
 # %% mystnb={"image": {"alt": "Loss against time under the dot product and under cross-entropy: in both, three drops between four plateaus that lie on the dotted closed forms."}} tags=["hide-input"]
 betas, flows = (0.02, 0.005, 0.00125), {}
@@ -345,14 +344,13 @@ record.verdicts(
 )
 
 # %% [markdown]
-# With $N = (k-m)!$ orderings left, the cross-entropy
-# plateau is $\log N - \mathbb{E} \log(1 + \mathrm{Bin}(N - 1, 1/|R|))$. Cross-entropy divides the gradient by the share of right responses, which speeds up a plateau with $N$ orderings left by
+# With $N = (k-m)!$ orderings left, the cross-entropy plateau is $\log N - \mathbb{E} \log(1 + B)$, with a binomial $B$ of $N - 1$ draws with chance $1/|R|$. Cross-entropy divides the gradient by
+# the share of right responses. This speeds up the plateau by
 #
-# $$ \frac{R\,\bigl(1 - (1 - 1/R)^N\bigr) - 1}{(1 - 1/R)(1 - 1/N)}, $$
+# $$ \frac{|R|\,\bigl(1 - (1 - 1/|R|)^N\bigr) - 1}{(1 - 1/|R|)(1 - 1/N)}. $$
 #
-# and on every plateau each head that still waits follows its own tangent, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit
-# of small $\beta$. The paper's stitching begins every jump afresh, at the head's first $\beta$; then the later times come out too long. The order of the jumps is the same under both losses; the
-# plateaus differ in length.
+# On every plateau, each head that is not yet active follows a tangent of its own, from where the jump before left it. Chained, these closed forms give the time of every jump in the limit of small
+# $\beta$. The paper joins the jumps otherwise (*stitching*): each begins afresh, at the head's first $\beta$. Then the later times come out too long. The order of the jumps is the same under both losses.
 #
 # | Jump by jump | first, second, ... |
 # |---|---|
@@ -442,17 +440,18 @@ record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_c
 record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
-# How still do learned heads stand? The proof takes $c$ for the score that a match adds; the gradient is then of order $\sqrt c\, e^{-c}$ (log slope over $\sqrt c$:
-# {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. The initialisation takes $c$ for $\beta$ itself, and then it is far less. There is one jump fewer than tokens: the
+# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (log slope over $\sqrt c$:
+# {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. In the initialisation $c$ is $\beta$ itself, and the gradient far smaller. There is one jump fewer than tokens: the
 # paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
 # {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Who comes first
 #
+# Random first-layer scores can overturn the order of $\beta$: what counts is the ratio of their size to that of $\beta$.
+#
 # "At small initialization scales" the order of learning is said to be that of $\beta$. If attention starts even, $w = 0$, it is so at every scale of $\beta$. A random $w$ gives heads a head start
-# of another kind. Below, three random $\beta$ and random $w$ are followed from {glue:text}`census/runs` initialisations for each scale of $\beta$ and each ratio of the scale of $w$ to it. What
-# counts is that ratio, not the scale.
+# of another kind. Below, three random $\beta$ and random $w$ are followed from {glue:text}`census/runs` initialisations for each scale of $\beta$ and each ratio of the scale of $w$ to it.
 
 # %% mystnb={"image": {"alt": "Left: share of pairs of heads in the order of beta against the scale of beta, one curve for each ratio of w to beta: all are nearly flat, from one at ratio zero down towards chance at ratio ten. Right: share of runs in which all heads became active, lower for larger ratios."}} tags=["hide-input"]
 grid, swept = stages.GRIDS[profile], results("census", profile, device)
@@ -477,8 +476,8 @@ record.verdicts("order", "q-order-census")
 # %% [markdown]
 # ## Do the simplifications matter?
 #
-# The paper calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by the activation of the
-# heads, and by the loss of the output divided by its sum over responses, whose plateaus are the same in every variant.
+# The paper calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by
+# when heads become active, and by the loss of the output rescaled to sum to one over the responses, whose plateaus are the same in every variant.
 
 # %% mystnb={"image": {"alt": "Loss of eight models against time, a panel each. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
 found = simplifications.lifted()
@@ -553,8 +552,8 @@ record.verdict("recall2025/q-a3")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Trained end to end
 #
-# Last, the whole model: a free second-layer matrix, the embeddings as they are, trained by SGD with momentum from random weights, at the paper's size: order four and four responses. Some plateaus
-# stay, others are passed by.
+# Last, the whole model: a free second-layer matrix, nothing put at its solution, trained by SGD with momentum from random weights, at the paper's size: order four and four responses. Some
+# plateaus stay, others are passed by.
 
 # %% mystnb={"image": {"alt": "Three columns. Top: loss of several seeds. From initial scale 0.1 it passes the first plateau value and rests at the second; from 0.01 it only slows down at both; with everything lifted some seeds stay at the second value to the end. Bottom: attention of the heads by offset at the end; most heads attend to one offset."}} tags=["hide-input"]
 trainings = {
@@ -594,9 +593,9 @@ record.verdicts("end-to-end", "mirror")
 # %% [markdown]
 # ## What to take away
 #
-# The steps of this loss can be followed exactly, and they mean what the paper says: tokens are matched one at a time, and the start's size sets how long the first plateau lasts.
-# Several printed formulas have slips; corrected, they give the times of all jumps. Which head comes first depends on $\beta$ if attention starts even, else on the
-# scale ratio of $w$ and $\beta$. How far this reaches is open: some of the simplifications change the stages, and a model that is trained whole shows only part of them.
+# Tokens are matched one at a time, and the size of the first weights sets how long the first plateau lasts. Corrected, the printed formulas give the times of all jumps. Which head comes first
+# depends on $\beta$ if attention starts even, else on the scale ratio of $w$ and $\beta$. How far this reaches is open: some of the simplifications change the stages, and a model that is trained
+# whole shows only part of them.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
@@ -694,8 +693,9 @@ assert np.abs(off[1]).max() < 0.05
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
 #
-# Five forms are printed in two ways, and one of the two is right. The table gives the error that each leaves: the loss of the construction at $c = 40$ in the first row, the
-# largest error of the equation in the others.
+# Five forms are printed in two ways, and one of the two is right.
+#
+# The table gives the error that each leaves: the loss of the construction at $c = 40$ in the first row, the largest error of the equation in the others.
 #
 # | Where | Printed | Error | Also printed | Error |
 # |---|---|---|---|---|

@@ -16,7 +16,7 @@
 #
 # What does one step of gradient descent do to an attention head? This paper writes the gradient of cross-entropy with respect to every part of a single head in closed form, and reads two laws in
 # it. *Routing*: a query moves attention towards the keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use
-# it. It likens the two to the E- and the M-step of EM, and proposes a larger learning rate for values.
+# it. It likens the two to the steps of expectation-maximisation (EM), which shares data among sources (E), then moves the sources (M), and proposes a larger learning rate for values.
 #
 # **What came out.** The closed forms are exact. What the paper says in words is true where it restates a formula, and often false of what follows when everything moves at once. A larger rate for
 # the values does make training faster, but so does a larger rate for everything. (All letters: [Notation and glossary](../book/notation.md).)
@@ -73,16 +73,15 @@ show_attention(
 )
 
 # %% [markdown]
-# The logits are $W_O g_i + b$, and their softmax $p_i$ is the prediction. With one-hot labels $e_{y_i}$, the error $u_i =
-# W_O^\top (p_i - e_{y_i})$ that reaches the context, $b_{ij} = u_i \cdot v_j$, $T$ positions and learning rate $\eta$,
+# The logits are $W_O g_i$ plus a bias, and their softmax $p_i$ is the prediction. The labels are one-hot, $e_{y_i}$; the error that reaches the context is $u_i = W_O^\top (p_i - e_{y_i})$. The
+# *compatibility* $b_{ij} = u_i \cdot v_j$ says how much value $j$ would raise the loss of query $i$; $\mathbb{E}_{\alpha_i}[b] = \sum_j \alpha_{ij} b_{ij}$ is its mean. The gradients of the loss $L$ are
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
 #
-# and everything else follows by the chain rule. Equations 13 to 32 are compared with automatic differentiation in double precision on {glue:text}`eq/sizes` heads of random sizes, half of them
-# causal. They agree to rounding.
+# and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
+# more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# One consequence is useful. The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, known as soon as the forward pass has reached query $i$. So the gradients of a causal head need one pass over
-# blocks of queries and never hold a $T \times T$ array. That is how the long chains below are trained, and it is checked against autograd.
+# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, so the gradients of a causal head need one pass over blocks of queries; the long chains below are trained in this way.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())
@@ -90,8 +89,7 @@ record.verdicts("eq13-32")
 
 # %% [markdown]
 # ### The head in code
-# The whole model, on a sequence of the paper's *sticky Markov chain*: eight symbols, of which the next is often the same or a near one. Automatic differentiation agrees with the closed forms; a
-# larger rate for the values is one number in the loop.
+# The whole model, on a sequence of the paper's *sticky Markov chain*: eight symbols, of which the next is often the same or a near one. A larger rate for the values is one number in the loop.
 
 # %% mystnb={"image": {"alt": "Cross-entropy of one head on a short Markov chain along 300 steps: the run whose values learn ten times as fast falls first."}}
 from torch.nn.functional import cross_entropy, one_hot
@@ -140,18 +138,17 @@ ax.legend()
 style.show()
 
 # %% [markdown]
-# *Values that learn ten times as fast lower the loss first. Both runs start from the same weights, at rate 0.1, on 300 symbols.* The faster run also takes ten times larger steps on one matrix;
-# whether that is fair is asked [below](#a-fair-trial).
+# *Values that learn ten times as fast lower the loss first. Both runs start from the same weights, at rate 0.1, on 300 symbols.* But the faster run takes larger steps. Is that [fair](#a-fair-trial)?
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### What a step does
-# Equations 33 to 36 write $\Delta v = -\eta\, \partial L / \partial v$ and the same for $s$, $q$ and $k$. Each is right if that quantity is a free parameter. They do not hold together: if $q$ and
-# $k$ move, $s$ moves by something other than equation 34. And training moves none of these but the matrices: a step on $W_V$ changes the values by $-\eta\, (X X^\top)\, \partial L / \partial v$,
-# mixed by the inner products of the inputs. Only orthonormal inputs undo the mixing.
+# With learning rate $\eta$, equations 33 to 36 write $\Delta v = -\eta\, \partial L / \partial v$ and the same for $s$, $q$ and $k$. Each is right if that quantity is a free parameter. They do not
+# hold together: if $q$ and $k$ move, $s$ moves by something other than equation 34. And training moves none of these but the matrices: a step on $W_V$ changes the values by
+# $-\eta\, (X X^\top)\, \partial L / \partial v$, mixed by the inner products of the inputs, the rows of $X$. Only orthonormal inputs undo the mixing.
 #
-# Equations 39 to 43 follow one value's step to the contexts and losses of its users. Equation 43 neglects all users but one. Where this one's weight is ten times any other, {glue:text}`dominant/ten` of
-# the pairs are off by at most a fifth; where it is a hundred times as large, {glue:text}`dominant/hundred`. Many small users
-# add up, and a user with a small error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
+# Equations 39 to 43 follow one value's step to the contexts and losses of its *users*, the queries that attend to it. Equation 43 neglects all users but one. Where this one's weight is ten times
+# any other, {glue:text}`dominant/ten` of the pairs are off by at most a fifth; where it is a hundred times as large, {glue:text}`dominant/hundred`. Many small users add up, and a user with a small
+# error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
 pairs = closed_forms_checked.dominant_query()
@@ -170,9 +167,9 @@ style.show()
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
-# ## Every sentence about a direction
-# The paper says in words, many times, which way things move. We test each sentence on random heads and on half-trained toy heads (below): change its quantity a little and see what happens. Those
-# that restate a formula hold always, the others mostly or sometimes.
+# ## Sentences about directions
+# The paper says in words, many times, which way things move. We test each sentence on random heads and on half-trained heads of the [toy](#the-toy): change its quantity a little and see what
+# happens. Those that restate a formula hold always, the others mostly or sometimes.
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
 said = sentences.signs(200 if paper else 60)
@@ -198,14 +195,14 @@ record.verdicts("signs", "toward-users")
 #   the errors follow, it is {glue:text}`signs/feedback3`, as the average that the advantage is measured against improves too. And a larger score pushes the value harder in {glue:text}`signs/feedback2` of
 #   the cases, since the error changes with it.
 # - **Towards users.** Values move along $-\bar u_j$: away from their users' errors, always, and towards their contexts in {glue:text}`prose/toward_contexts` of the cases. "Towards what users need" would
-#   be true, but that is equation 38 said again.
+#   be true, but it only repeats equation 38.
 
 # %% [markdown]
 # ## The toy
-# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether the bias
-# $b$ of equation 7, $p_i = \mathrm{softmax}(W_O g_i + b)$, is trained: section 3 gives it no gradient. Both readings are run.
+# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether
+# the bias of the logits is trained: equation 7 has one, and section 3 gives it no gradient. Both readings are run.
 #
-# Here is a grid of initial scales and rates with $b$ frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
+# Here is a grid of initial scales and rates with the bias frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
 # weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
@@ -221,28 +218,33 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, $b$ frozen; frame: our setting.* With small entries
-# attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump. At
-# section 7.2's rate of 0.01, no scale of the grid below 1 sharpens more than {glue:text}`toy/stated_rate` of its runs ($b$ frozen, then trained).
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, bias frozen; frame: our setting.* With small entries
+# attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump.
 #
-# The paper shows one run in four figures, so all of them are judged at *one* setting, chosen by rule for each reading: a near-uniform start, and most runs that sharpen along a smooth loss. That is
-# scale {glue:text}`toy/scale` and rate {glue:text}`toy/rate`. The larger the initial entries, the more runs sharpen at that rate:
+# The paper shows one run in four figures, so we judge all four at *one* setting for each reading. A rule chooses it: a near-uniform start, and most runs that sharpen along a smooth loss.
 #
-# | Initial scales of the grid, small to large | runs that sharpen |
+# | Bias frozen, bias trained | |
 # |---|---|
-# | $b$ frozen | {glue:text}`scale/shares_frozen` |
-# | $b$ trained | {glue:text}`scale/shares_trained` |
+# | scale chosen | {glue:text}`toy/scale` |
+# | rate chosen | {glue:text}`toy/rate` |
+# | largest share that sharpens at rate 0.01 (the paper's, on its chain) from scales below 1 | {glue:text}`toy/stated_rate` |
 #
-# The table has seeds that did not choose the setting. The smooth run nearest to the medians, the *typical run*, is drawn.
+# | Initial scales of the grid, small to large | runs that sharpen at the rate chosen |
+# |---|---|
+# | bias frozen | {glue:text}`scale/shares_frozen` |
+# | bias trained | {glue:text}`scale/shares_trained` |
 #
-# | Share of runs | $b$ frozen | $b$ trained |
+# The shares in the next table are of new seeds, which did not choose the setting. The figures draw the *typical run*, the smooth one nearest to the medians. *Specialisation* is the middle eight
+# tenths of the fall in the number of positions attended to.
+#
+# | Share of runs | bias frozen | bias trained |
 # |---|---|---|
 # | attention covers fewer positions than before | {glue:text}`fig2-3/frozen_falls` | {glue:text}`fig2-3/trained_falls` |
 # | and the loss is smooth | {glue:text}`fig2-3/frozen_both` | {glue:text}`fig2-3/trained_both` |
 # | attention ends on at most half of the positions | {glue:text}`fig2-3/frozen` | {glue:text}`fig2-3/trained` |
 # | the loss is smooth | {glue:text}`fig4/frozen` | {glue:text}`fig4/trained` |
-# | *of attention:* a query's two heaviest keys, median run | {glue:text}`fig2-3/frozen_mass` | {glue:text}`fig2-3/trained_mass` |
-# | *of the loss's fall:* over the middle eight tenths of *specialisation*, the fall in positions | {glue:text}`fig4/frozen_gain` | {glue:text}`fig4/trained_gain` |
+# | **Median run:** attention on a query's two heaviest keys | {glue:text}`fig2-3/frozen_mass` | {glue:text}`fig2-3/trained_mass` |
+# | share of the loss's fall during specialisation | {glue:text}`fig4/frozen_gain` | {glue:text}`fig4/trained_gain` |
 
 # %% mystnb={"image": {"alt": "Two attention maps of five queries and keys: nearly uniform before training, a few large entries per row after."}} tags=["hide-input"]
 runs = {  # on other seeds than those that chose
@@ -286,15 +288,15 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# Specialisation takes {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is ranked among 2,000 motions with its
-# own lengths in random directions:
+# Specialisation takes {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is
+# ranked among 2,000 runs made up of its own displacements turned in random directions:
 #
-# | Mean rank (chance: 0.5) | $b$ frozen | $b$ trained |
+# | Mean rank (chance: 0.5) | bias frozen | bias trained |
 # |---|---|---|
 # | five displacements of one run | {glue:text}`fig5/frozen` | {glue:text}`fig5/trained` |
-# | five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
+# | control: five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
 #
-# Figure 1 is schematic in the paper. Here it is a real step: the steepest one of the typical run, and the helped pair ($A_{ij} > 0$) with the largest $\alpha_{ij} |u_i|$.
+# Figure 1, schematic in the paper, is a real step here: the steepest one of the typical run, for the pair of query and key with positive advantage and the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
 steepest = {
@@ -314,7 +316,7 @@ record.verdicts("fig1")
 
 # %% [markdown]
 # The value moves as drawn in
-# {glue:text}`fig1/against` of the runs. If it alone moves, both effects mostly follow. In the real step the advantage seldom grows: others use the value too, and errors shrink.
+# {glue:text}`fig1/against` of the runs. If it alone moves, the query's loss falls and the pair's advantage grows in most runs. In the real step the advantage seldom grows: other queries use the value too, and errors shrink.
 #
 # | Share of runs, each at its own steepest step, if | the query's loss falls | the pair's advantage grows |
 # |---|---|---|
@@ -327,8 +329,8 @@ sliders.show_attention(few=not paper)
 
 # %% [markdown]
 # ## The sticky chain
-# Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says in the next sentence that
-# near symbols are likelier; it also speaks of a "modulo distance of 7". Which chain has the printed entropy of 1.829?
+# Eight symbols on a circle; the next symbol is the same with probability 0.3, otherwise another. The text gives the others a probability "proportional to the distance" and says next that near
+# symbols are likelier. We try four chains. Which has the printed entropy of 1.829?
 
 # %% tags=["hide-input"]
 code = StickyChain("code", T=2000 if paper else 600)
@@ -339,15 +341,17 @@ record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdicts("q-entropy-rate", "bayes-floor")
 
 # %% [markdown]
-# That of the published program weighs other symbols by one over the circular distance, normalises with the self weight in the sum, and adds the self chance again, so it stays with
-# probability {glue:text}`rate/code_stay`. Its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text says bits
-# ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. Forward filtering with Gaussian emissions gives the best loss that any predictor can have. The noise costs {glue:text}`floor/excess` nats: the twenty-dimensional means are far apart.
+# The chain of the published program has it. The program weighs other symbols by one over the circular distance, normalises with the symbol itself in the sum, and adds the chance to stay again. So
+# the chain stays with probability {glue:text}`rate/code_stay`, and its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text
+# says bits ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. The exact posterior gives the *floor*, the best loss
+# that any predictor can have. The noise adds only {glue:text}`floor/excess` nats: the means of the eight symbols are far apart.
 #
 # ### Table 1 and figures 6 to 8
-# The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of the cross-entropy where equation 9 has
-# the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps; {glue:text}`chain/seeds_code` seeds on the published chain
-# and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the *schedule*, which is SGD with ten times the rate for values, from the same weights on the same sequence. A third set halves the initial weights
-# ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a busy processor.
+# The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of
+# the cross-entropy where equation 9 has the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps;
+# {glue:text}`chain/seeds_code` seeds on the published chain and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the paper's EM-like *schedule*, SGD with ten times the rate
+# for values, from the same weights on the same sequence. A third set halves the initial weights ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a
+# busy processor.
 
 # %% mystnb={"image": {"alt": "Loss, accuracy and predictive entropy against step: the EM-like schedule runs ahead of SGD in all three; the printed ends lie on our curves."}} tags=["hide-input"]
 study = studies(profile)
@@ -397,15 +401,20 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* A mean of five seeds like the paper's is expected in the table's interval. The six printed standard deviations, over ours on the published chain, should lie between
-# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ is ordinary: {glue:text}`table1/code/p_share` of draws of five seeds have as small a one.
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with
+# their standard deviations.* The table says where a mean of five seeds like the paper's is expected. Each printed standard deviation, divided by ours on the published chain, should lie between
+# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ value is not unusual: of draws of five of our seeds, the share {glue:text}`table1/code/p_share` has one as small.
 #
-# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs $\ln 8
-# = 2.079$ nats, the floor is {glue:text}`chain/floor`; of what lies between, SGD has learned {glue:text}`chain/learned_sgd` in a thousand steps and the schedule {glue:text}`chain/learned_em`. Our
-# SGD runs differ from seed to seed by {glue:text}`chain/spread_sgd` nats, the printed ones by 0.007. With initial weights half as large SGD ends at
-# {glue:text}`table1/small/loss_sgd` with a spread of {glue:text}`chain/spread_small`, but the schedule ends at {glue:text}`table1/small/loss_em` (printed: 1.970), against
-# {glue:text}`table1/code/loss_em` from the published size. Do both methods then "approach the theoretical minimum"? By Table 1's own entropies, schedule and SGD have gone
-# {glue:text}`chain/learned_printed` of the way from ignorance.
+# On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs
+# $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`. Of the way between, SGD has gone {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
+# {glue:text}`chain/learned_em`. Do both "approach the theoretical minimum"? By Table 1's own entropies, schedule and SGD have gone {glue:text}`chain/learned_printed` of the way. The printed runs of
+# SGD differ less from seed to seed than ours. Smaller initial weights would explain that, but then the schedule's loss would be higher than printed:
+#
+# | Initial weights | SGD: spread of the final loss | SGD: final loss | schedule: final loss |
+# |---|---|---|---|
+# | as published | {glue:text}`chain/spread_sgd` | {glue:text}`table1/code/loss_sgd` | {glue:text}`table1/code/loss_em` |
+# | half as large | {glue:text}`chain/spread_small` | {glue:text}`table1/small/loss_sgd` | {glue:text}`table1/small/loss_em` |
+# | printed | 0.007 | 2.058 | 1.970 |
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Figure 9: trajectories of values
@@ -509,7 +518,7 @@ record.verdicts("gradient-sizes")
 
 # %% [markdown]
 # ## A fair trial
-# The schedule multiplies one rate by ten. What if we multiply others, or all? All arms start from the same weights and sequences and make equally many steps.
+# What if we multiply other rates by ten, or all? All runs start from the same weights and sequences and make equally many steps.
 
 # %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hero", "hide-input"]
 tried = on_code["uniform0.02"].seeds
@@ -532,8 +541,7 @@ style.show(of=chains)
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 
 # %% [markdown]
-# The paper's reason
-# for the schedule is that values need the larger rate. Then a larger rate elsewhere should bring less:
+# If values need the larger rate, as the paper says, a larger rate elsewhere should bring less:
 #
 # | Final held-out loss of the schedule minus that of ... (positive: the schedule is worse) | nats | standard error |
 # |---|---|---|
@@ -542,25 +550,29 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 # | ten times on $W_Q$ and $W_K$ alone | {glue:text}`fair/vs_qk10` | {glue:text}`fair/vs_qk10_se` |
 # | Adam at 0.001 | {glue:text}`fair/vs_adam0.001` | {glue:text}`fair/vs_adam0.001_se` |
 #
-# Seeds: {glue:text}`fair/seeds`. Rate 1 and Adam learn their sequence by heart (trained and held-out losses: {glue:text}`fair/by_heart`).
+# Seeds, row by row: {glue:text}`fair/seeds`. Adam and rate 1 for everything learn their sequence by heart: trained and held-out losses are {glue:text}`fair/by_heart` (rate 1, then Adam).
 #
-# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed: at these rates steps times rate is what counts. Up to SGD's final loss that product is {glue:text}`fair/flow_law` of
-# SGD's own (uniform rates 0.02 and 0.1).
-# The alternation of section 5.3 ends where the simultaneous steps do (difference {glue:text}`manual/difference` nats), and costs two gradients a step. Gradient for gradient it reaches SGD's loss
-# {glue:text}`manual/speedup` times as fast.
+# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed. At these rates only steps times rate counts: to reach SGD's final loss, uniform rates of 0.02 and 0.1 need
+# {glue:text}`fair/flow_law` times SGD's product of the two.
+# Alternating E- and M-steps (section 5.3) ends where simultaneous steps do (difference {glue:text}`manual/difference` nats), but costs two gradients a step. Per gradient it reaches SGD's loss
+# {glue:text}`manual/speedup` times as fast as SGD.
 #
-# Is the gap of 0.17 due to the head's capacity? Weights of these very sizes, written down by hand (queries and keys compare symbols, values name them, $W_O$ holds the log transition matrix), come
-# within {glue:text}`gap/constructed` nats of the floor. On the same 1,999 predictions the lowest *held-out* loss of any arm is {glue:text}`gap/trained`
-# above the floor; the same head on a fresh sequence at every step, with Adam, gets to {glue:text}`gap/fresh`. This does not separate steps, data and optimiser.
+# The paper's head ends 0.17 nats above the floor, and the paper suspects the capacity of a single head. Weights of the same sizes, written down by hand (queries and keys compare symbols, values name them,
+# $W_O$ holds the log transition matrix), come much nearer. This does not separate steps, data and optimiser:
+#
+# | On the same 1,999 predictions, above the floor | nats |
+# |---|---|
+# | weights written down by hand | {glue:text}`gap/constructed` |
+# | lowest *held-out* loss of all ways to train above | {glue:text}`gap/trained` |
+# | the same head on a fresh sequence at every step, with Adam | {glue:text}`gap/fresh` |
 
 # %% tags=["hide-input"]
 sliders.show_race(few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Does attention settle first?
-# Does attention settle early while values move on and the error falls? Here is the same head on fresh sequences, which nothing can learn by heart.
-# *Distance left* is the distance to the end of training over that at the start: of attention, of values, and of calibration (the root of the held-out loss above its floor, since a loss is of second order
-# in that distance).
+# Here is the same head on fresh sequences, which nothing can learn by heart. *Distance left* is the distance to the end of training over that at the start: of attention, of values, and of
+# calibration (the root of the held-out loss above its floor, since a loss is of second order in that distance).
 
 # %% mystnb={"image": {"alt": "Distance left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
 on_fresh = figure_9.followed(study["fresh"], stored["fresh"])
@@ -605,7 +617,7 @@ record.verdicts("frame-precision", "freezing", "unfurling")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Diagnostics and regularisation
-# Section 8.1 proposes to watch the advantage and the column usage of attention. We try both on the schedule's runs, halfway through training.
+# Section 8.1 proposes to watch the advantage and the column usage of attention, the total weight that a key receives. We try both on the schedule's runs, halfway through training.
 
 # %% tags=["hide-input"]
 record.all(section_8.diagnostic_values(kept["em"]))
@@ -627,12 +639,13 @@ record.verdicts("diagnostics", "regularisation")
 
 # %% [markdown]
 # ## Content-based routing beyond attention
-# Section 9 asks why other architectures should behave in the same way. Its definition 9.1: a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1 and
-# depend on what stands at $i$ and $j$. It names the selective state-space model as an instance and the LSTM as a counterexample.
+# Do other architectures behave in the same way? By definition 9.1 a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1 and
+# depend on what stands at $i$ and $j$. The paper names the selective state-space model as an instance and the LSTM as a counterexample.
 #
-# A recurrence that is linear in its state can be unrolled. For the selective SSM the printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
-# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too, $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} f_k\bigr) i_j\, g_j$
-# (largest difference {glue:text}`routing/lstm_identity`).
+# A recurrence that is linear in its state can be unrolled. For the selective state-space model (SSM), whose write matrix $B_j$, read matrix $C_i$ and step length $\Delta_j$ depend on the token, the
+# printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
+# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $f$, input gates $i$ and candidates $g$,
+# $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} f_k\bigr) i_j\, g_j$ (largest difference {glue:text}`routing/lstm_identity`).
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
 section_9.plot_weights(section_9.sample_network(1))
@@ -654,16 +667,19 @@ record.verdicts("routing-def")
 # selective SSM does not: {glue:text}`routing/ssm/outside` of its weights lie outside $[0, 1]$, and row sums are typically {glue:text}`routing/ssm/row_error` away from 1. The LSTM's weights do lie
 # in $[0, 1]$; only its rows do not sum to 1.
 #
-# The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read $h_{t-1}$, so its $w_{ij}$ moves with what stands *before* $j$ (derivatives up to
+# The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read the state before, so its $w_{ij}$ moves with what stands *before* $j$
+# (derivatives up to
 # {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative
 # {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative
 # {glue:text}`routing/ssm_one/interaction`).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The conjectures
-# For parameters $\theta$ that only the weights depend on, the chain rule says all there is to say, for any mechanism: $\partial L / \partial\theta = \sum_{ij} b_{ij}\, \partial w_{ij} / \partial\theta$.
-# Where rows sum to 1, $\sum_j \partial w_{ij} = 0$, so *any* number may be subtracted from $b_{ij}$, its mean among them. Elsewhere the baseline costs exactly $\sum_i \mathbb{E}_{w_i}[b]\, \partial W_i /
-# \partial\theta$ with $W_i = \sum_j w_{ij}$. Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
+# For parameters $\theta$ that only the weights depend on, the chain rule gives the gradient of any mechanism: $\partial L / \partial\theta = \sum_{ij} b_{ij}\, \partial w_{ij} / \partial\theta$.
+# Conjecture 9.2 prints a factor $w_{ij}$ more, which belongs to derivatives of the *scores*.
+#
+# It also subtracts the mean of $b_{ij}$. Where rows sum to 1, $\sum_j \partial w_{ij} = 0$, so *any* number may be subtracted. Elsewhere that costs exactly $\sum_i \mathbb{E}_{w_i}[b]\, \partial W_i /
+# \partial\theta$ with $W_i = \sum_j w_{ij}$.
 
 # %% mystnb={"image": {"alt": "Cosines of three formulas with the exact gradient for softmax attention, selective SSM and a normalised SSM. The chain rule is at one everywhere; without the factor the conjecture is at one where rows sum to one and scattered for the SSM; as printed it is below one everywhere and mostly negative for the SSM."}} tags=["hide-input"]
 section_9.plot_conjecture(draws)
@@ -685,14 +701,19 @@ record.verdicts("conj9.2", "conj9.3")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A small wind tunnel
-# The paper's evidence comes from its companion, Paper I: models that track the posterior of a hidden Markov model (its matrices given in the prompt), with errors of the entropy of 0.049 bits
-# (transformer), 0.031 (Mamba) and 0.416 (LSTM). How much is 0.416? Almost the cost of knowing nothing. In the published program the task has five states and symbols. An answer that ignores the
-# input altogether, the uniform one, has an error of {glue:text}`lstm_baseline/uniform` bits (first 15, all 20 observations); a filter that never looks back has
-# {glue:text}`lstm_baseline/memoryless`. Divided by that filter's, the printed errors are {glue:text}`lstm_baseline/printed_ratios` (transformer, Mamba, LSTM). The printed LSTM is nine layers deep
-# without residual connections, which the other two have. In our own, much smaller wind tunnel none of four models fails.
+# The paper's evidence comes from its companion, Paper I, and its *wind tunnels*: small tasks whose exact posterior is known. There an LSTM does not track the posterior of a hidden Markov model: the
+# error in the entropy of its answer, 0.416 bits, is almost that of knowing nothing. That LSTM is nine layers deep without residual connections, which the other models have. In our own, much smaller
+# wind tunnel none of four models fails.
+#
+# | Error of the entropy, bits | |
+# |---|---|
+# | printed: transformer, Mamba, LSTM | 0.049, 0.031, 0.416 |
+# | the same, over that of a filter that never looks back | {glue:text}`lstm_baseline/printed_ratios` |
+# | the uniform answer, on the first 15 and on all 20 observations | {glue:text}`lstm_baseline/uniform` |
+# | a filter that never looks back, on the same | {glue:text}`lstm_baseline/memoryless` |
 #
 # Here is the wind tunnel, much reduced: three states and symbols, bijections of eight symbols, two residual layers. Transformer, selective SSM, LSTM and an MLP that sees the whole prefix have about as
-# many parameters (table below); {glue:text}`tunnel/seeds` seeds each, one learning rate for all, {glue:text}`tunnel/minutes` minutes on a busy processor. Exact posteriors are checked against sums over
+# many parameters; {glue:text}`tunnel/seeds` seeds each, one learning rate for all, {glue:text}`tunnel/minutes` minutes on a busy processor. Exact posteriors are checked against sums over
 # all hidden paths and over all bijections. As in the published program, the target for the HMM is the posterior itself.
 
 # %% mystnb={"image": {"alt": "Error of the entropy at each place. On hidden Markov models and on bijections the transformer, selective SSM and LSTM lie close together, well below the answers without memory, and rise beyond the training length."}} tags=["hide-input"]
@@ -754,7 +775,7 @@ record.verdicts("wind-tunnel", "mlp")
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
 # larger rate for everything, and at these rates steps times rate is what counts. On the chain attention amplifies the random map that it starts with, and a classifier without attention predicts
-# better. The advantage, $b_{ij}$ less its mean, needs weights with a fixed sum. What larger wind tunnels show is open.
+# better. The advantage needs weights with a fixed sum. What larger wind tunnels show is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

@@ -75,14 +75,14 @@ get, studies = (
 # ## A gradient step on a function
 #
 # A context shows $N$ pairs $(x_i, y_i)$, each $y_i$ one of $C$ categories, and asks for the category of $x_{N+1}$. The data follow $p(y = c \mid x) = \mathrm{softmax}_c(w_c^\top f(x))$, with an
-# embedding $w_c$ for each category and a hidden function $f(x) = A\psi(x) + b$ that changes from context to context. A gradient step of size $\alpha$ on $A$ changes $f$ at *every* point, through the
-# kernel $\kappa$ of the features $\psi$:
+# embedding $w_c$ for each category and a hidden function $f(x) = A\psi(x) + b$ that changes from context to context. A gradient step of size $\alpha$ on $A$ changes $f$ at *every* point, through
+# the kernel $\kappa(x, x') = \psi(x)^\top \psi(x')$ of the features $\psi(x)$:
 #
 # $$ f(x_j) \leftarrow f(x_j) + \frac{\alpha}{N} \sum_{i=1}^N \bigl[w_{y_i} - \mathbb{E}(w \mid f(x_i))\bigr]\, \kappa(x_i, x_j). $$
 #
 # Each example pulls $f$ towards the embedding of its label and away from the expected one. At first the expectation is the same everywhere, so the first step needs only self-attention. Later it is a
 # softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two steps of descent
-# are no such sum: two label changes at once miss their sum by at least {glue:text}`self-attention/two` of one.
+# are no such sum: if two labels change at once, $f$ does not move by the sum of the two single changes (off by at least {glue:text}`self-attention/two` of one).
 
 # %% tags=["hide-input"]
 record.all(construction.functional_form() | construction.self_attention_alone())
@@ -124,8 +124,14 @@ style.show(construction.plot_matrices(matrices))
 # *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (paper: appendix D), each divided by its largest entry; blue is
 # negative.*
 #
-# Multiplied out, $K$ blocks must equal $K$ steps. With five kernels and RBF erasure the largest relative difference is {glue:text}`construction/rbf`; for the model trained below, which leaves out the
-# zeros, it is {glue:text}`construction/fast`. Without the erasure head it is {glue:text}`construction/none`, and with the query among the keys {glue:text}`construction/query`.
+# Multiplied out, $K$ blocks must equal $K$ steps, here with each of five kernels:
+#
+# | Blocks | largest relative difference from steps |
+# |---|---|
+# | with a sharp kernel in the erasure head | {glue:text}`construction/rbf` |
+# | as trained below, without the zeros | {glue:text}`construction/fast` |
+# | without the erasure head | {glue:text}`construction/none` |
+# | with the query among the keys | {glue:text}`construction/query` |
 
 # %% tags=["hide-input"]
 record.all(construction.construction())
@@ -201,7 +207,7 @@ style.show()
 # ## How exact is the erasure?
 #
 # The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a longer vector points the same way,
-# as often happens on the paper's quadrants.
+# as often happens on the paper's [quadrants](#quadrants), where $x$ has two dimensions.
 
 # %% mystnb={"image": {"alt": "Distance from exact erasure against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
 curves = erasure.curves(200 if paper else 20)
@@ -245,9 +251,9 @@ record.verdict("wang2025/q-deep-erasure")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## The data, and how good a model can be
 #
-# For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$. It sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with a kernel that is 0.1 at the nearest other
-# anchor. (The text calls the factor 10 $\lambda$; it is not the erasure head's.) The text does not say how $x$ is drawn, and its kernel has the distance $r = \|x - a_m\|$. The published code has
-# $x \sim U(-1,1)^{10}$ and $r^2$. The mean of the largest true probability bounds every accuracy, so it can exclude a reading. It also moves with the embeddings $W_e$, drawn once.
+# For each context appendix E draws five of 25 categories and five anchors $a_m \sim N(0, I_{10})$. It sets $f(x) = 10 \sum_m w_{c(m)}\,\kappa(x - a_m)$ with $c(m)$ the category of anchor $m$ and a
+# kernel that is 0.1 at the nearest other anchor. The text does not say how $x$ is drawn, and its kernel has the distance $r = \|x - a_m\|$. The published code has $x \sim U(-1,1)^{10}$ and $r^2$.
+# The mean of the largest true probability bounds every accuracy, so it can tell which of these the printed numbers exclude. It also moves with the embeddings $W_e$ (all $w_c$ together), drawn once.
 
 # %% mystnb={"image": {"alt": "Dots of the oracle accuracy over draws of W_e for five settings; the quadrants spread widely around the printed 0.6; with x normal no draw reaches the printed 0.731."}} tags=["hide-input"]
 values, samples = bounds.records(*((20_000, 60, 2048) if paper else (1000, 12, 512)))
@@ -276,9 +282,9 @@ record.verdict("wang2025/q-we-draw")
 # %% [markdown]
 # ## One block: GD against Trained TF
 #
-# "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" has $W_Q, W_K, W_V, P$ and $W_e$,
-# all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048 test contexts, at the step of training with the
-# lowest validation NLL.
+# "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" is a transformer with
+# $W_Q, W_K, W_V$, an output matrix $P$ and $W_e$, all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048
+# test contexts, at the step of training with the lowest validation NLL (negative log-likelihood: cross-entropy on new data).
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 L = SIZES[profile].L
@@ -310,8 +316,8 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # | GD (linear attention ends at {glue:text}`fig3/linear_accuracy`) | {glue:text}`fig3/softmax_accuracy` |
 # | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
 #
-# At 2,048 contexts these are the 5,000 epochs of the published code; with more contexts the minibatches stay as many. We read the paper's "agree" as no visible gap: three points of accuracy, 0.075
-# nats. At the largest $L$ Trained TF is behind by:
+# At 2,048 contexts we train for the 5,000 epochs of the published code, with more contexts for as many minibatches. We read the paper's "agree" as no visible gap: at most three points of accuracy
+# and 0.075 nats. At the largest $L$ Trained TF is behind by:
 #
 # | kernel | NLL (nats) | accuracy |
 # |---|---|---|
@@ -322,7 +328,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # program's block, which has an erasing head and cross-attention even when it is alone. That program differs in three more ways. It learns a map of the covariates. It clips the norm of the gradient at
 # 0.001 where there are one or two blocks. And Adam's second decay rate is 0.98 for Trained TF. We do none of this.
 #
-# These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` of accuracy and
+# These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` in accuracy and
 # {glue:text}`q-new-draws/softmax_nll_gap` nats on average. The paper's error bars show initialisations only. Over these, one block's accuracy has a standard deviation of
 # {glue:text}`q-draw-spread/inits`; over draws it is {glue:text}`q-draw-spread/units`.
 #
@@ -478,7 +484,7 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD, RBF: mean absolute difference | {glue:text}`fig9/difference` |
 # | GD from GD of another initialisation | {glue:text}`fig9/seeds_difference` |
 # | Trained TF with RBF from GD with linear attention | {glue:text}`fig9/control_difference` |
-# | first as a share of the third | {glue:text}`fig9/share` |
+# | the first row over the third | {glue:text}`fig9/share` |
 # | correlation of Trained TF's with GD's, and with those of linear attention | {glue:text}`fig9/correlation`, {glue:text}`fig9/control_correlation` |
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
@@ -491,8 +497,8 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/draws_own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/draws_nearest` |
 #
-# The first panel's model is trained: one block of GD with softmax attention, whose step further blocks repeat. The maps here are functional
-# descent on one context with the true $W_e$, and need no training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single
+# Of the three panels below, the first has a trained model: one block of GD with softmax attention, whose step further blocks repeat. The others show functional
+# descent on one context with the true $W_e$, without training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single
 # labels; a wide kernel blurs the borders.
 
 # %% tags=["hero", "hide-input"]
@@ -577,12 +583,16 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Theorem 2
 #
-# Let $B_\ell$ be the matrix between covariates in layer $\ell$ (appendix I's $W_K^\top W_Q$), $T_\ell$ the block of $W_V$ that takes residuals to $f$.
-# If the covariates are rotationally invariant, then at $B_\ell = b_\ell I$ the gradient of the population loss is itself a multiple of the identity. So a point that is stationary in the scalars
-# $b_\ell$ is stationary in $B$. The scalars need not have such a point. The test draws prompts that satisfy the assumptions and asks whether their mean
-# gradient departs from a multiple of $I$ by no more than its Monte Carlo error ($d = 4$, $N = 8$, two layers, softmax).
-# The p value is {glue:text}`thm2/cube_p` on a cube and
-# {glue:text}`thm2/skewed_p` for a control without symmetry. With RBF and linear activation on the sphere the p values are {glue:text}`thm2/activations_p`.
+# Let $B_\ell = W_K^\top W_Q$ be the matrix by which layer $\ell$ compares covariates. If no rotation changes the law of the covariates, then at $B_\ell = b_\ell I$ the gradient of the expected loss
+# is itself a multiple of the identity. So a point that is stationary in the scalars $b_\ell$ is stationary in $B$. The scalars need not have such a point.
+#
+# The test asks whether the mean gradient over random prompts departs from a multiple of $I$ by more than its Monte Carlo error ($d = 4$, $N = 8$, two layers). A cube has only some of the rotations:
+#
+# | Covariates | $p$ value |
+# |---|---|
+# | on a cube, softmax attention | {glue:text}`thm2/cube_p` |
+# | skewed: a control without symmetry | {glue:text}`thm2/skewed_p` |
+# | on the sphere, RBF and linear attention | {glue:text}`thm2/activations_p` |
 
 # %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}} tags=["hide-input"]
 prompts = 8000 if paper else 1500
@@ -623,10 +633,11 @@ record.all(
 record.verdicts("thm1", "thm2", "q-thm2-all")
 
 # %% [markdown]
-# The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption it is not. A fixed $W_e$ does not make the categories' directions alike
-# (p value of "the gradient of $T$ is a multiple of $I$": {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero, has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With
-# $W_e$ rotated at random in each prompt, our change, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`. Nor is such a point always a minimum in $B$. Take covariates in
-# the plane, four prompts moved by the symmetries of a triangle, and sum over all labels: where no derivative in the scalars exceeds {glue:text}`thm2/slope_there`, the least curvature in $B$ is
+# Let $T$ be the block of $W_V$ that takes residuals to $f$. The point is stationary in $B$, and in $T$ as far as assumption 2 forces $T$ to be a multiple of $I$. Without the assumption it is not. A
+# fixed $W_e$ does not make the categories' directions alike (p value of "the gradient of $T$ is a multiple of $I$": {glue:text}`thm2/fixed_T_p`). The block of $W_V$ from $F$ to $F$, set to zero,
+# has a gradient too (p value {glue:text}`thm2/fixed_S_p`). With $W_e$ rotated at random in each prompt, our change, the p values are {glue:text}`thm2/rotated_T_p` and {glue:text}`thm2/rotated_S_p`.
+# Nor is such a point always a minimum in $B$. Take covariates in the plane, four prompts moved by the symmetries of a triangle, and sum over all labels: where no derivative in the scalars exceeds
+# {glue:text}`thm2/slope_there`, the least curvature in $B$ is
 # {glue:text}`thm2/least_curvature`, a saddle. Of {glue:text}`thm2/laws` such laws, by other prompts and $W_e$, {glue:text}`thm2/saddles` have one.
 #
 # The theorem says that such a point *exists*. The proof shows that gradients vanish along the flow, which does not bound the flow. Let the query be the first example, and let every label say whether its
@@ -636,9 +647,10 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Special cases
 #
-# With real $y$ and squared error the expectation is $f$ itself (appendix G), and one step with the linear kernel is the gradient-descent predictor of {cite}`he2025`. With several heads (appendix H)
-# each has a diagonal $\Lambda_m$. With $P_m = I$ that is descent on all $A_m$. With free $P_m$, as printed, it is descent preconditioned by $P_m$. Plain descent on $f = \sum_m P_m A_m \psi_m$
-# multiplies by $P_m P_m^\top$ instead (the difference is then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model below.
+# With real $y$ and squared error the expectation is $f$ itself (appendix G), and one step with the linear kernel is the gradient-descent predictor of {cite}`he2025`. With several heads (appendix
+# H), head $m$ has its own features $\psi_m$ and output matrix $P_m$. With $P_m = I$ the heads descend on $f = \sum_m A_m \psi_m$. With free $P_m$, as printed, each step is multiplied by $P_m$.
+# Plain descent on $f = \sum_m P_m A_m \psi_m$ multiplies by $P_m P_m^\top$ instead (the difference is then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model
+# below.
 
 # %% tags=["hide-input"]
 record.all(
@@ -652,11 +664,13 @@ sliders.show_heads(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Images
 #
-# Can a trained model name images of classes that it never saw, from a context of labelled examples alone? On our stand-in images it can, with three blocks nearly as well as linear probing. The paper
-# takes ImageNet: 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$, embeddings with $d' = 4$. Labels 1 to 5 are dealt anew in
-# each context, so what is learned is how to read a context. The rival is *linear probing*, a linear classifier learned anew on each context. ImageNet and VGG weigh gigabytes. Our stand-in comes with
-# matplotlib: {glue:text}`images/classes` characters in its twelve typefaces, a little turned, scaled, sheared and shifted, a patch erased, noise added. A small convolutional network learns to name
-# the training characters and never sees the other {glue:text}`images/test_classes`. Its last map, averaged over the image as the published code does with VGG, is $x$.
+# Can a trained model name images of classes that it never saw, from a context of labelled examples alone? On our stand-in images it can, with three blocks nearly as well as *linear probing*, a
+# linear classifier learned anew on each context.
+#
+# The paper takes ImageNet: 900 classes for training and 100 for testing, five classes and ten images of each in a context, VGG features with $d = 512$, embeddings with $d' = 4$. Labels 1 to 5 are
+# dealt anew in each context, so what is learned is how to read a context. ImageNet and VGG weigh gigabytes. Our stand-in comes with matplotlib: {glue:text}`images/classes` characters in its twelve
+# typefaces, a little turned, scaled, sheared and shifted, with a patch erased and noise added. A small convolutional network learns to name the training characters and never sees the other
+# {glue:text}`images/test_classes`. Its last map, averaged over the image as the published code does with VGG, is $x$.
 #
 # Features are scaled by one number to mean square length 1. Adam has rate 0.03 and 128 episodes a step out of {glue:text}`images/contexts` (as in the paper). We keep the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
@@ -748,7 +762,7 @@ record.verdict("wang2025/q-unseen")
 # ## Language
 #
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
-# one block adds up**. A Transformer's weights depend on what the tokens are. A sum over positions cannot look up who the hero was.
+# one block adds up**. A Transformer's weights depend on what the tokens are, so it can look up who the hero of a story was. A sum over positions cannot.
 
 # %% mystnb={"image": {"alt": "Boxes: positions make the scores, tokens what is weighed. Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
@@ -800,13 +814,14 @@ record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 # All stored trainings took {glue:text}`time/all` minutes: of a processor's own time for the newest, by the clock on a shared core for the others. Figures 5 (right) and 6 took
 # {glue:text}`time/fig5-right` minutes, other draws of $W_e$ {glue:text}`time/draws`, the authors' own {glue:text}`time/published`. The code for GD leaves out the zeros; the page of
 # [benchmarks](../book/benchmarks.md) says what that saves.
-#
+
+# %% [markdown]
 # ## What to take away
 #
-# A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no
-# covariate that is longer points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear
-# attention only some starts do. With learned embeddings its matrices are fixed only up to a change of basis. $ED$ is symmetric to about a tenth and positive definite: the layer takes a gradient step for
-# *some* embeddings. The best accuracy that any model can reach moves with the one draw of the embeddings. Images and text are stand-ins here, so what the paper says of ImageNet and TinyStories is open.
+# A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no longer
+# covariate points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention only
+# some starts do. With learned embeddings its matrices are fixed only up to a change of basis: the layer takes a gradient step for *some* embeddings. Images and text are stand-ins here, so what the
+# paper says of ImageNet and TinyStories is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
@@ -895,6 +910,8 @@ assert query.min() < min(1.8, query[-1] - 0.1)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
+#
+# Slips of the paper that leave its story as it is.
 #
 # | equation | as printed | off by | as meant, off by |
 # |---|---|---|---|

@@ -15,13 +15,14 @@
 #
 # *This chapter reproduces no paper. It asks of each law in the five papers: on which of the others' models does it hold?*
 #
-# Each paper found a law on a model and a task of its own. This book has all five models, so each law can be tried on the others.
+# Each paper found a law on a model and a task of its own. Here each law is tried on the others.
 #
-# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of factors: under gradient flow on symmetric prompts, on ten small models. On regression, heads of opposite sign subtract the mean
+# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the factors that must grow together: on ten small models, under gradient flow (infinitely
+# small steps), if each prompt comes with its mirror images. On regression, heads of opposite sign subtract the mean
 # {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. On three models attention does not settle before values {cite}`agarwal2025`, and no statistic
 # that should show descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
 #
-# All verdicts here are answers to questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
+# All verdicts here answer questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -94,9 +95,9 @@ show_attention(
 )
 
 # %% [markdown]
-# Near zero a loss is a polynomial in the weights. Let $P$ be its lowest terms after the constant, $p$ their degree. If $P$ is negative in some direction, gradient flow leaves along $P$: a product of $p$
-# factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{\nu t}$, and that start waits
-# $\log b / \nu$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
+# Near zero a loss is a polynomial in the weights. Keep its lowest terms after the constant; let $p$ be their degree. If they are negative in some direction, gradient flow leaves along them: a product
+# of $p$ factors that must grow *together*. For $p > 2$ a start $b$ times smaller takes the same path, $b^{p-2}$ times as slowly. For $p = 2$ the flow is linear: sizes grow as $e^{\nu t}$ at some
+# rate $\nu$, and that start waits $\log b / \nu$ longer. So the wait $T$ grows as a logarithm for two factors, and as a power for more:
 #
 # $$\begin{aligned} T &\sim \log \tfrac{1}{\epsilon} & (p &= 2), \\ T &\sim \epsilon^{-(p-2)} & (p &> 2). \end{aligned}$$
 
@@ -133,19 +134,18 @@ waited_for
 show_model(waiting_time())
 
 # %% [markdown]
-# This scaling of homogeneous losses is not new: deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019; from saddle to saddle: Jacot and others 2021), for deep nonlinear networks
-# Rawal and DeWeese (2026) derive $\epsilon^{-(r-2)}$ with $r$ layers at the bottleneck scale, and in single-index models $p$ is the information exponent (Ben Arous, Gheissari and Jagannath 2021) or the
-# leap (Abbe, Boix-Adsera and Misiakiewicz 2023). New here: one count for attention models of five papers, the constants, and what chance, batches and decay do to them. The count depends on the symmetry of the prompts as much as on the
-# model. (Associative recall is from {cite}`recall2025`, heads from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and
-# Trained TF from {cite}`wang2025`.)
+# This law is not new. Deep linear networks wait in this way (Saxe, McClelland and Ganguli 2019; Jacot and others 2021); for deep nonlinear networks Rawal and DeWeese (2026) derive
+# $\epsilon^{-(r-2)}$ with $r$ layers; for models of one hidden direction $p$ is called the information exponent (Ben Arous, Gheissari and Jagannath 2021) or the leap (Abbe, Boix-Adsera and
+# Misiakiewicz 2023). New here: one count for attention models of five papers, the constants, and what chance, batches and decay do to them. The count depends on the symmetry of the prompts as much
+# as on the model. (Associative recall is from {cite}`recall2025`, heads from {cite}`he2025`, the sticky chain from {cite}`agarwal2025`, GD block and Trained TF from {cite}`wang2025`.)
 #
 # *Heads* are softmax attention with all four matrices free, *linear attention* is the same without a softmax, and *reduced heads* have two numbers each. The
 # *sticky chain* is a classifier of a Markov chain that often stays where it is. A *GD block* takes a gradient step for categories by construction; *Trained TF* has the same shape and free matrices, and
-# with *embeddings held* only the vectors of its classes stay fixed. The *degree* of a model is its number $p$.
+# with *embeddings held* only the vectors of its classes stay fixed. $E$ is an embedding, $P$ the output matrix of Trained TF. The *degree* of a model is its number $p$.
 #
 # | Model | p | Measured | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
-# | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | exact population |
+# | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | mean over all sequences |
 # | reduced heads, 2 | 2 | {glue:text}`stages/reduced/degree` | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |
 # | two heads | 4 | {glue:text}`stages/heads/degree` | $Q, K, V, O$ | the same |
 # | linear attention, 2 heads | 4 | {glue:text}`stages/linear/degree` | $Q, K, V, O$ | the same |
@@ -157,7 +157,7 @@ show_model(waiting_time())
 # | Trained TF | 4 | {glue:text}`stages/trained/degree` | $P$, $W_V$, embeddings twice | the same |
 #
 # The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
-# start small. Each prompt of regression and categories comes with its mirror images.
+# start small. Each prompt of regression and categories comes with its *mirror images*, the same prompt with signs turned; without them it is *plain*.
 
 # %% mystnb={"image": {"alt": "Waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of two factors hardly grow. On a linear axis the waits of two factors lie on one straight line."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
@@ -282,7 +282,7 @@ record.verdict("crossing/q-routing")
 #
 # ## Two time scales
 #
-# {cite}`agarwal2025` says of one classifier, trained by gradient descent, that attention settles early while values go on, like the two steps of EM. For other models the count of factors gives a
+# {cite}`agarwal2025` says of one classifier, trained by gradient descent, that attention settles early while values go on, like the two steps of expectation-maximisation. For other models the count of factors gives a
 # prediction. Where values alone can begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), none has.
 
 # %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
@@ -290,7 +290,7 @@ style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
 # *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
-# (left out, where the model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
+# (left out, because their model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-timing")
@@ -305,8 +305,8 @@ record.verdict("crossing/q-timing")
 # | sticky chain | {glue:text}`timing/chain` | {glue:text}`timing/chain_quicker` | {glue:text}`timing/chain_gain` ({glue:text}`timing/chain_gain_se`) |
 # | Trained TF | {glue:text}`timing/known` | {glue:text}`timing/known_quicker` | {glue:text}`timing/known_gain` ({glue:text}`timing/known_gain_se`) |
 #
-# In two heads neither comes first. In the sticky chain and in Trained TF values come first. In Trained TF they do so even with queries and keys ten times faster. This test can hardly say yes there, so
-# Trained TF is shown and not judged.
+# In two heads neither comes first. In the sticky chain and in Trained TF values come first. In Trained TF they do so even with queries and keys ten times faster. So the test can hardly find
+# attention first there, and Trained TF is not judged.
 #
 # ## Ten times the rate on values
 #
@@ -324,17 +324,16 @@ style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# The verdict is
-# yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. The opposite can be true: Trained TF with quicker queries and keys needs
+# The verdict is yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Trained TF with quicker queries and keys needs
 # {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
 
 # %% [markdown]
 # ## Three laws on three models
 #
-# Three of the laws are tested on the same three models. (For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.)
+# For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.
 #
 # Some pairs of a law and a model make no sense. A single layer takes no two steps whose direction could be read. After a first layer, tokens are no longer in the coordinates in which pairs and kernels
-# are read. Other pairs are open: trained stacks and Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
+# are read. Not tried: trained models layer by layer, other rivals of the kernels, recurrent models, large starts.
 
 
 # %% tags=["hide-input"]
@@ -388,7 +387,7 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
 #
 # The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear
-# attention, which subtracts no mean. Heads of one sign subtract at most {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every
+# attention, which subtracts no mean. Heads of one sign make up for at most {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every
 # prompt. There heads of both signs do not cancel. They pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
@@ -433,9 +432,9 @@ style.show(draw.ladder(rung))
 record.verdicts("q-step-joint", "q-step-ladder")
 
 # %% [markdown]
-# On stacks made by hand the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. New stacks that descend score {glue:text}`rungs/descending` or more on average, the
-# nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The size that scores least has {glue:text}`rungs/ladder`, the controls have {glue:text}`rungs/twins`. But the median
-# model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and votes of neighbours say nothing so far out.
+# On stacks made by hand the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. New stacks that descend score {glue:text}`rungs/descending` or more on
+# average, the nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The model size with the lowest score has {glue:text}`rungs/ladder`, the
+# controls have {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and so far away the nearest stacks say nothing.
 #
 # ## Descent with which kernel?
 #
@@ -481,17 +480,16 @@ record.verdict("crossing/q-kernel")
 #
 # ## What to take away
 #
-# A common account of the five papers must explain the following. The degree of the loss decides when learning begins: on symmetric prompts a count of factors is enough. Values move first where they
-# help alone; elsewhere all matrices move together. In the first quarter of the loss, from small starts, attention does not settle first [on these models](#two-time-scales). On regression, one
-# trained layer takes a step with a kernel, and the number of heads chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether deeper models take several
-# such steps cannot be read from slopes.
+# The degree of the loss decides when learning begins: on symmetric prompts a count of factors is enough. Values move first where they help alone; elsewhere all matrices move together. In the first
+# quarter of the loss, from small starts, attention does not settle first [on these models](#two-time-scales). On regression, one trained layer takes a step with a kernel, and the number of heads
+# chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether deeper models take several such steps cannot be read from slopes.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Open questions
 #
 # Each can be taken up with a command of this book; the chapter then judges what comes out.
 #
-# - **What decides whether both signs come out?** With ten covariates, and at home under plain gradient descent, some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
+# - **What decides whether both signs come out?** With ten covariates, and under plain gradient descent, some starts end with heads of one sign and stay there. Does a smaller start, another rate or a third head help? Change the
 #   runs in `papers/crossing/heads_as_steps.py`, then `iclbook train crossing --only pairs_wide --fresh` and `iclbook run crossing`.
 # - **Which statistic tells descent from its imitations?** Add one to `scores` in `papers/crossing/descent.py`, and `iclbook run crossing` sets it against all four kinds. One
 #   that passes could then be asked of a language model: `iclbook probe --model DIR --probe alignment --out FILE` reads any in a local folder.

@@ -18,10 +18,9 @@
 # A layer of linear attention can be written down whose answer is exactly one step of gradient descent on the examples in its prompt. The paper starts from that identity and proves
 # thirty small statements about it. Then it asks: do *trained* models descend like this, small ones and published language models?
 #
-# **What came out.** A layer of linear attention can make an exact gradient step. On whitened covariates training finds one; with unequal variances it leaves [the weak ones](#what-training-finds-section-92)
-# unlearned. The theorems hold, and some sentences around them say more than was proved. The paper's own trainings (section 9) do not name the
-# optimiser, the rate, the kind of attention or the length. Whether depth hurts depends on these.
-# (All letters: [Notation and glossary](../book/notation.md).)
+# **What came out.** A layer of linear attention can make an exact gradient step. On covariates of equal variance training finds one; with unequal variances it leaves [those of small
+# variance](#what-training-finds-section-92) unlearned. The theorems hold, and some sentences around them say more than was proved. The paper's own trainings (section 9) do not name the optimiser,
+# the rate, the kind of attention or the length. Whether more layers hurt depends on these. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -65,10 +64,10 @@ record("runs/minutes", sum(r.provenance["seconds"] for r in runs.values()) / 60)
 # %% [markdown]
 # ## Attention that is a gradient step
 #
-# Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$, and the output is scaled by the step size
-# $\eta$. Each token has an entry for its response; the query's starts at $-W_0 x_q$. After one layer it holds $-W x_q$, with $W$ one gradient step away from $W_0$. The entries of the
-# context hold the new errors, so the next layer makes the next step. The paper proves the scalar case and sums over channels (Theorems V1 to MN3), but never builds the matrices. Here they
-# are, for several dimensions, compared with gradient descent in double precision: one layer from a random $W_0$, four layers from zero, and this book's own attention layer with these weights.
+# Von Oswald's construction gives an attention layer these weights: queries and keys read $x$, values read the error $W_0 x - y$ of a linear model with weights $W_0$, and the output is scaled by the
+# step size $\eta$. The answer is kept in the query's entry for a response. It starts at $-W_0 x_q$; after one layer it is $-W x_q$, with $W$ one gradient step away from $W_0$. The entries of the
+# context hold the new errors, so the next layer makes the next step. The paper proves the case of one dimension and sums over several, but never builds the matrices. Here they are, compared with
+# gradient descent in double precision.
 
 # %% tags=["hide-input"]
 record.all(construction.records())
@@ -88,7 +87,7 @@ show_attention(
 )
 
 # %% [markdown]
-# In code, a layer of linear attention is two lines. With these weights it makes a gradient step:
+# In code, linear attention is two lines, and with these weights a gradient step:
 
 # %%
 import torch
@@ -113,7 +112,8 @@ step = eta * (X.T @ y) / L  # descent from 0 on the mean of (y - w . x)^2 / 2
 assert torch.isclose(linear_attention(Z, x_q, KQ, OV), step @ x_q, atol=1e-5)
 
 # %% [markdown]
-# Does training find these weights? On isotropic covariates it does, in seconds, from random weights:
+# Does training find these weights? On covariates of equal variance it does, in seconds, from random weights. A trained layer answers nearly $\frac1L \sum_\ell y_\ell x_\ell^\top G x_q$, and the
+# matrix $G$ is its *gain*: in the construction, $\eta I$.
 
 # %% mystnb={"image": {"alt": "Left: loss along training falls to the dotted line of the best gradient step. Right: the trained matrix, five equal entries on the diagonal and zeros beside it."}} tags=["hero"]
 from iclbook.models import Attention
@@ -184,8 +184,8 @@ figure_1.show_layers(few=not paper)
 # %% [markdown]
 # ## Softmax as a preconditioner (section 5)
 #
-# With softmax the weights $p_i$ are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The paper then writes the softmax *update* as
-# $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the weights.
+# With softmax the weights $p_i$ are positive and sum to one, so an answer $\sum_i p_i y_i$ stays within the range of the targets. The paper then writes the *update* of a single weight $w$ as
+# $\eta\,(b_p - a_p w)$, with $a_p$ and $b_p$ the averages of $x^2$ and $xy$ under the $p_i$: attention as a *preconditioner*, which rescales the gradient.
 #
 # A softmax head can compute that exactly, if its tokens carry the products $x^2$ and $xy$. Weight on examples of high curvature $x^2$ speeds descent up while
 # $\eta a_p \le 1$, and slows it down beyond. It also moves the optimum, unless all examples lie on one line through the origin. Plain tokens $(x, y)$ carry no products. On those, softmax
@@ -213,8 +213,10 @@ section_5.show_temperature(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Heads restricted to bands (section 9.1)
 #
-# The model has one layer and four heads. Its covariates have variances $\lambda$ from 10 down to 0.01, two of each. If each head had a gain of its own for its own band, one step would do what a
-# single gain cannot (Theorem M3). The slider shows this with exact best gains.
+# The model has one layer and four heads. Its covariates have four variances $\lambda$ from 10 down to 0.01, two covariates (a *band*) of each. If each head had a gain for its own band, one step
+# would do what a single gain for all cannot (Theorem M3).
+#
+# The slider shows this with exact best gains.
 
 # %% tags=["hide-input"]
 section_9_1.show_gains(few=not paper)
@@ -242,7 +244,7 @@ section_9_1.table(by_mask)
 # %% [markdown]
 # ## What training finds (section 9.2)
 #
-# The unmasked model is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral alignment": the correlation of
+# The same model, without masks, is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral alignment": the correlation of
 # "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
@@ -253,33 +255,34 @@ record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
 section_9_2.table(trajectories)
 
 # %% [markdown]
-# *Error and $\rho_2$ fall early and then hardly move, in print as well (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds` seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$ in $\hat y \approx \frac1L \sum_\ell y_\ell x_\ell^\top G x_q$. Then the alignment rises in
-# {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings; with the norm of the covariate's keys in {glue:text}`9.2/key/rising`. The next figure says why.
+# *Error and $\rho_2$ fall early and then hardly move, in print as well (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds`
+# seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$. Then the alignment rises in
+# {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings; with importance read as the norm of the covariate's keys, in {glue:text}`9.2/key/rising`. The next figure says why.
 #
 # We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. We chose this reading because it turns the printed errors into the printed $\rho_2$, so its
-# agreement is no evidence. The paper says that $\rho_2$ goes on falling; from 10,000 to 18,000 steps its own table changes by {glue:text}`arithmetic/9.2/since-10k`. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
-# {glue:text}`9.2/mse_18k` (printed: 5.8). Taken from no example to 16, $\rho_2$ would be {glue:text}`9.2/ends/rho2_18k`.
+# agreement is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
+# {glue:text}`9.2/mse_18k` (printed: 5.8). With $\rho_2$ taken between no example and 16 instead, it would be {glue:text}`9.2/ends/rho2_18k`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
 style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
-# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks: seeds.* The four
-# strong covariates carry nearly all of the target's variance, and their trained gains come near the best ones. The four weak ones carry a hundredth of it. The loss hardly depends on their gains, which
-# stay near zero.
+# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks:
+# seeds.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
+# depends on their gains, which stay near zero.
 #
 # No single layer of *linear* attention reaches the column "Theory" of the paper's table. The best one has error {glue:text}`9.2/best_error` with 16 examples (printed: 0.01), and
 # {glue:text}`9.2/best_on_probes` ± {glue:text}`9.2/best_on_probes_se` on the very prompts that trained models are measured on. Its gains correlate with the inverse spectrum at {glue:text}`9.2/best_alignment`
-# (printed: 1): with finitely many examples the best gain of a weak covariate levels off. Nor does the column's rate of 0.450 follow from the spectrum: Theorem D2's rate, the least mean rate and the
-# least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is {glue:text}`theory0450/largest_share`, but that is no rate.
+# (printed: 1): with finitely many examples the best gain levels off where the variance is small. Nor does the column's rate of 0.450 follow from the spectrum: Theorem D2's rate, the least mean rate
+# and the least factor of the expected loss are other numbers. The largest eigenvalue's share of the trace is {glue:text}`theory0450/largest_share`, but that is no rate.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Which models are these? (section 9.5)
 #
 # The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts say what the text does not. We tried
 # {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale): {glue:text}`q-parameters/baselines` baselines have the first count, and
-# {glue:text}`q-parameters/both` combination has both. It has attention with biases, one layer norm per layer, no MLP, no positions, one sink token, one scale per layer. We train that. Budgets differ by
-# {glue:text}`q-parameters/excess`; with width {glue:text}`q-parameters/nearest_width` the guided model would come nearest.
+# {glue:text}`q-parameters/both` combination has both. It has attention with biases, one layer norm per layer, no MLP, no positions, one *sink* (a learned token that can take attention), and in each layer a *layer scale* (a learned factor). We train that. Budgets differ by
+# {glue:text}`q-parameters/excess`; with width {glue:text}`q-parameters/nearest_width` they would be nearest to equal.
 #
 # The rest we choose, and where a choice may decide we train several *readings*. "4,000 random tasks" can mean a fixed set of 4,000 prompts, or that many new ones. We train both, dropout included,
 # and the fixed set at two rates. Ours are 4,000 steps, batch 32, Adam and a weight of 0.01 for the orthogonality penalty. The task's weights have variance 1/4, which suits section 9.5.1. With 1
@@ -314,8 +317,8 @@ record.verdicts("9.5", "9.5-numbers")
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
 #
-# Without layer norm, the paper says, the deep model is worse than the shallow one at every dimension, and three additions help in different measure: a sink, a layer scale, an orthogonality penalty.
-# It prints means over six seeds, but no optimiser, no length of training and no number of examples. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps.
+# Without layer norm, the paper says, the deep model is worse than the shallow one at every dimension, and three additions help in different measure: a sink, a layer scale, a penalty that keeps
+# weights orthogonal. It prints means over six seeds, but no optimiser, no length of training and no number of examples. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}
@@ -382,8 +385,12 @@ record.verdict("nagy2026/q-depth")
 # A regulariser penalises heads for reading the same covariates. The paper does not define it; ours is the mean cosine between the squared column norms of the heads' keys. Round 1 compares
 # configurations, and round 2 repeats one of them over seeds (5 printed, {glue:text}`9.6/seeds` here). Round 3 uses a task in which every covariate counts alike, and an "oracle" whose heads are masked to
 # bands. As in the paper: widths, heads, weights of the regulariser, and the steps of rounds 2 (5,000) and 3 (3,000). Ours: softmax attention, Adam at 0.001 and 0.003, 3,000 steps in round 1, batch
-# 64, 16 examples, section 9.1's spectrum, $w \sim N(0, I)$. The spectrum of the configuration *wide_spectrum* is not printed, so we take two. With 100 to 0.0001 the printed baseline is
-# {glue:text}`9.6/wide/base_z` standard deviations from ours. With section 9.1's spectrum, which makes it *small_medium*, it is {glue:text}`9.6/same/base_z`.
+# 64, 16 examples, section 9.1's variances, $w \sim N(0, I)$. The variances of the paper's configuration *wide_spectrum* are not printed, so we take two sets:
+#
+# | Variances of *wide_spectrum* | printed baseline error from ours, standard deviations |
+# |---|---|
+# | 100 down to 0.0001 | {glue:text}`9.6/wide/base_z` |
+# | those of section 9.1 (then it is the configuration *small_medium*) | {glue:text}`9.6/same/base_z` |
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, and errors of round 3; crosses show the printed values."}}
 diverse = section_9_6.diversity_runs(
@@ -420,18 +427,17 @@ section_9_6.table(diverse)
 #     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out probes/160m-4000-alignment.npz
 #     iclbook run gradient_descent --probes probes
 #
-# `iclbook probe --plan --out probes` lists the calls that each row still needs. The probes are `alignment` (section 8.4; Figures 3, 5, 6, 7), `induction` (Figure 2; with `recall`, 6 and 7), `truncation` (section 8.3), `sinks` (Figure 4, section 9.4) and `patterns`
-# (section 9.3). Null models stand beside every result. The last command judges the rows whose models are all there, by rules written before we had any weights.
+# `iclbook probe --plan --out probes` lists the calls, and the probes, that each row still needs. The last command judges the rows whose models are all there, by rules written before we had any weights.
 #
 # **What the printed statistics can show.** Figures are the paper's.
 #
-# - **Figure 2.** A surprisal that falls in one middle layer of twelve only is already as straight as the printed $R^2 \approx 0.75$: {glue:text}`ladder/induction/one_jump_r2` (in the last layer only:
-#   {glue:text}`ladder/induction/last_jump_r2`).
-# - **Section 9.3.** A 95th percentile always picks {glue:text}`ladder/heads/of_144` of 144 heads.
-# - **Figure 7.** Were the true correlation the printed 0.59, {glue:text}`forecast/power_7` of panels of seven models would show it. Fisher's interval is {glue:text}`forecast/width_7` wide, the median skill
-#   out of sample {glue:text}`forecast/skill_7`. So "robust null" is no finding.
-# - **Section 8.4.** That $\rho$ agrees "within 2-11 %" holds of every small $\alpha = 1 - \rho$. $\alpha$ itself is off by {glue:text}`rho/error_of_alpha` %, and $\rho = 1$ would be off by
-#   {glue:text}`rho/error_of_no_contraction` %. Of the five other ways to exchange
+# - **Figure 2.** *Surprisal*, minus the logarithm of the right token's probability, is fitted by a line over the layers, with $R^2 \approx 0.75$. A fall in only one middle layer of twelve has
+#   $R^2 =$ {glue:text}`ladder/induction/one_jump_r2`, one in the last layer {glue:text}`ladder/induction/last_jump_r2`.
+# - **Section 9.3.** The causal heads are those above a 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
+# - **Figure 7.** If the true correlation were the printed 0.59, the share {glue:text}`forecast/power_7` of studies with seven models would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
+#   new models is {glue:text}`forecast/skill_7`. So "robust null" is no finding.
+# - **Section 8.4.** Predicted rates $\rho$ agree "within 2-11 %" with observed ones, as any two numbers near 1 do. The shares $\alpha = 1 - \rho$ are off by {glue:text}`rho/error_of_alpha` % in the three models; the prediction $\rho = 1$ would be off by
+#   {glue:text}`rho/error_of_no_contraction` %. Of the five ways to exchange
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 
 # %% tags=["hide-input"]
@@ -452,8 +458,9 @@ style.show(ladder_figures.printed_only(published))
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own
 #
-# In place of the published models stands a ladder: eleven small models of the Pythia shape, from 2 to 6 layers, trained on text, repeated blocks, lists and lines of in-context regression. Nine of
-# them have a copy: same size, same start, no regression in its corpus. What a copy shows cannot be in-context regression. The models do what the paper reads as descent, and noise does part of it.
+# In place of the published models stands a ladder: eleven small models built like the published Pythia models, from 2 to 6 layers, trained on text, repeated blocks, lists and lines of in-context
+# regression. Nine of them have a copy: same size, same start, no regression in its corpus. What a copy shows cannot be in-context regression. The models do what the paper reads as descent, and
+# noise does part of it.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, copies without regression dashed; updates against residuals."}}
 get = ladder.trained(profile, device)
@@ -558,8 +565,8 @@ record.verdicts("B6", "B7", "M3", "D2")
 # A layer of linear attention can make a step of gradient descent, exactly. Softmax attention on plain tokens is another thing, a kernel smoother. A penalty on heads that read alike brings a typical seed
 # little in rounds 1 and 2, as the paper found; in round 3 it depends on the rate. Whether depth hurts depends on the optimiser, the rate and the length of training: on the settings that learn, in
 # {glue:text}`q-depth/final_hurt` of {glue:text}`q-depth/learning` at the end and in {glue:text}`q-depth/early_hurt` after a quarter of training.
-# In language models that have seen regression the estimate comes nearer to the answer layer by layer, which the paper reads as descent. In copies that have not, it hardly does. But noise agrees in
-# sign more often than not as well, and whether the models descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every unstated
+# In language models that have seen regression the estimate comes nearer to the answer layer by layer, which the paper reads as descent. In copies that have not, it hardly does. But noise, too, has
+# the right sign more often than not, and whether the models descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every unstated
 # choice that we did not vary.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -677,7 +684,9 @@ assert np.abs(left - beta * centred).max() < 0.1 * np.abs(beta * centred).max()
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
 #
-# These slips leave the story as it is. First come sentences around the theorems. The solver decided them; the table says what repairs them, if anything does ("weakest": no weaker hypothesis would do).
+# Slips of the paper that leave its story as it is.
+#
+# First come sentences around the theorems. The solver decided them; the table says what repairs them, if anything does ("weakest": no weaker hypothesis would do).
 #
 # - **A7**, "$0 < \rho^2 < 1$ (equivalently $0 < \eta a < 2$)": at $\eta a = 1$ the rate is 0. Read $\rho^2 < 1$.
 # - **B3** and **B4**, "the factor is smaller": where attention changes nothing, it is equal. Read "not larger".

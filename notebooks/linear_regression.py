@@ -16,11 +16,11 @@
 #
 # Show a transformer forty pairs $(x_\ell, y_\ell)$ of a linear function it has never met, then a new $x_q$. It answers with a good guess of $y_q$, and no weight has changed. What has it computed?
 # He et al. train the smallest model in which the question makes sense, one layer of softmax attention, and read the answer off the weights: with two heads or more the model makes **one step of
-# gradient descent** on the pairs it is shown; with one head it does something else, less well.
+# gradient descent**, the step that a linear model with weights zero would make on the pairs shown. With one head it does something else, less well.
 #
-# **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head, and two heads of opposite sign make one step of gradient descent on the examples of the prompt. The
-# printed scale 0.13 and weight 3.5 are one point on a long curve of nearly equal loss, and the noise of training chooses the point. In some runs a head is still decaying when training ends
-# ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
+# **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head: how sharply it compares (its *scale*) and how much it passes on (its *weight*). Two heads
+# of opposite sign make one step of gradient descent. The paper's values, scale 0.13 and weight 3.5, are one point on a long curve of nearly equal loss, and the noise of training chooses the point.
+# In some runs the numbers of a head are still shrinking when training ends ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -77,17 +77,17 @@ rng = torch_rng(0)
 # %% [markdown]
 # ## The task and the model
 # A prompt is drawn in three steps: a hidden vector $\beta \sim N(0, I_d/d)$, covariates $x_\ell \sim N(0, I_d)$, and responses $y_\ell = \beta^\top x_\ell + \epsilon_\ell$ with noise of variance
-# $\sigma^2$. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$; the query token is $z_q = (x_q, 0)$. A head scores every token, a column of $Z$, against the query, takes a softmax over them
-# and averages what it reads:
+# $\sigma^2$. The paper takes $d = 5$ and $L = 40$ pairs. Each pair becomes one token $z_\ell = (x_\ell, y_\ell)$, a column of $Z$; the query token is $z_q = (x_q, 0)$. Each of $H$ heads scores
+# every token against the query, takes a softmax over them and averages what it reads. The answer is the last entry, $d+1$, of their sum:
 #
 # $$
 # \hat y_q = \sum_{h=1}^{H} \bigl(OV^{(h)}\bigr)_{d+1} \, Z \; \mathrm{smax}\bigl(Z^\top KQ^{(h)} z_q\bigr),
 # \qquad KQ^{(h)} = {K^{(h)}}^{\top} Q^{(h)}, \quad OV^{(h)} = O^{(h)} V^{(h)} .
 # $$
 #
-# Only the products $KQ$ and $OV$ matter to the output. (The paper's matrix form adds a causal mask, under which the query would attend to itself as well: [Errata](#errata).) The **key-query
-# circuit** $KQ$ decides where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last
-# output is read, many of their entries cannot matter. Figure 1 of the paper marks those entries with a star. This can be tested exactly: change them at random and see whether any prediction moves.
+# Of a head's key, query, output and value matrices $K, Q, O, V$ only the products $KQ$ and $OV$ matter. The **key-query circuit** $KQ$ decides where a head looks, the **output-value circuit** $OV$
+# what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last output is read, many of their entries cannot matter. Figure 1 of the paper
+# marks those with a star. We change them at random and see whether any prediction moves.
 
 # %% tags=["remove-input"]
 show_attention(
@@ -99,7 +99,7 @@ show_attention(
 )
 
 # %% [markdown]
-# In code, for one prompt:
+# In code, for one prompt (tokens are the rows of `Z` here, and of $OV$ there is only the last row):
 
 
 # %%
@@ -115,9 +115,6 @@ x = torch.randn(L, d, generator=fixed)
 y = x @ beta + s2**0.5 * torch.randn(L, generator=fixed)
 Z = torch.cat([x, y[:, None]], dim=1)
 
-# %% [markdown]
-# Which entries of the two circuits matter?
-
 # %% tags=["hide-input"] mystnb={"image": {"alt": "The steps of a head as matrices of cells: the last column of KQ and all rows of OV but the last are starred."}}
 style.show(circuit_maps.plot_architecture(d))
 example = trained_circuits.example(d, L, rng)
@@ -130,7 +127,7 @@ record.all(trained_circuits.effective_entries(example, rng))
 record.verdicts("fig1")
 
 # %% [markdown]
-# So a head is fully described by the first $d$ columns of $KQ$ and the last row of $OV$, and that is what all heat maps below show.
+# The first $d$ columns of $KQ$ and the last row of $OV$ describe a head fully, and the heat maps below show only them.
 
 # %% [markdown]
 # ## Train it yourself
@@ -162,12 +159,14 @@ style.show()
 # *Two heads leave the loss at which one head stays, and their answer bends less than that of one head.*
 
 # %% [markdown]
-# **Why a pair?** A trained head all but reduces to two numbers: it scores pair $\ell$ by $\omega s_\ell$, with $s_\ell = x_\ell^\top x_q$, and multiplies the mean of the responses by $\mu$. One head alone bends: beyond the outermost pair
-# its weights hardly change. Let one head have $\omega = \gamma$ and a positive $\mu$, the other $-\gamma$ and $-\mu$. With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their weights differ by
+# **Why a pair?** A trained head all but reduces to two numbers: it scores pair $\ell$ by $\omega s_\ell$, with $s_\ell = x_\ell^\top x_q$, and multiplies the weighted mean of the responses by
+# $\mu$. The answer of one head alone bends: beyond the outermost pair its attention weights hardly change. Let one head have $\omega = \gamma$ and a positive $\mu$, the other $-\gamma$ and $-\mu$.
+# With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their weights differ by
 #
 # $$\mathrm{smax}(\gamma s)_\ell - \mathrm{smax}(-\gamma s)_\ell = \frac{2\gamma}{L}(s_\ell - \bar s) + O(\gamma^3).$$
 #
-# The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from zero, on covariates with their mean taken off.
+# The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from weights zero, on
+# covariates less their mean.
 #
 # The panel, at the head of the page, takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
 
@@ -176,8 +175,8 @@ show_training(train_in_page(task, history), task, n_heads)
 
 # %% [markdown]
 # ## The runs
-# The paper trains with Adam at rate $10^{-3}$ on a fresh batch of 256 prompts at each of $5 \times 10^5$ steps, from PyTorch's default initialisation of separate $Q, K, V, O$; so do we. Text and
-# code differ in one setting: the definition above leaves the scores unscaled, the published code divides them by $\sqrt{d+1}$. We train both, *as printed* and *as coded*.
+# As in the paper, we train with Adam on a fresh batch of prompts at each step, from PyTorch's default initialisation of separate $Q, K, V, O$. The paper's text and code differ in one setting: the
+# definition above leaves the scores unscaled, the published code divides them by $\sqrt{d+1}$. We train both, *as printed* and *as coded*.
 
 # %% tags=["hide-input"]
 iso = results("isotropic", profile, device)
@@ -197,12 +196,11 @@ record.all(
 
 # %% [markdown]
 # Each model has {glue:text}`runs/seeds` seeds (one for eight heads, which the paper does not show) of {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of
-# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on the isotropic task took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
+# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on this task took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Ask them yourself
-# Two of the trained models answer in this page. To plot a prompt, we put all its covariates on one line through the origin: a pair is then a point, and the model's answers are a curve. (The
-# models keep all their dimensions; the prompt is zero in the others.)
+# Two of the trained models answer in this page. To plot a prompt, we put all its covariates on one line through the origin: a pair is then a point, and the model's answers are a curve.
 #
 # Drag the points, or put them on a parabola.
 
@@ -210,7 +208,7 @@ record.all(
 show_model(page_models.prompt(iso, task), of=[iso])
 
 # %% [markdown]
-# ## Key finding 1: two numbers per head
+# ## Key finding 1 of the paper: two numbers per head
 # ### One head (Figure 2.1)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of KQ and OV of one trained head under both readings of the score scale; and all entries of KQ: the diagonal above the paper's value, the others near zero."}}
@@ -222,16 +220,14 @@ style.show(circuit_maps.plot_one_head(shown), of=[iso])
 record.all(trained_circuits.one_head(one))
 
 # %% [markdown]
-# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, under either reading of the scores; the multiple is larger than the paper's $1/\sqrt d$ (paper: Figure 2.1). Maps
+# *One head is a multiple of the identity in $KQ$ and a single entry in $OV$, with scores as printed and as coded; the multiple is larger than the paper's $1/\sqrt d$ (paper: Figure 2.1). Maps
 # of one seed, and the size of every entry of $KQ$.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.1")
 
 # %% [markdown]
-# The multiple is
-# $\omega$, the entry $\mu$. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother. (*Deviation* is the norm of the remainder over the
-# norm of the part of that form, averaged over the last tenth of training.)
+# The multiple is $\omega$, the entry $\mu$. The head compares $x_q$ with each $x_\ell$ by $\omega\, x_\ell^\top x_q$ and averages responses: a kernel smoother.
 #
 # ### Two heads (Figures 2.2 and 2.3)
 
@@ -261,7 +257,7 @@ record.all(trained_circuits.mirror(two))
 record.verdicts("fig2.3")
 
 # %% [markdown]
-# With a second head the model does something new: one head looks at the tokens *most like* the query and adds their responses, the other looks at those *most unlike* it and subtracts theirs. Some
+# The positive head ($\omega, \mu > 0$) looks at the tokens *most like* the query and adds their responses; the negative one looks at those *most unlike* it and subtracts theirs. Some
 # seeds instead keep heads of one sign and answer worse. Below, a *pair* of heads has both signs.
 #
 # | Seeds that end with both signs, of {glue:text}`runs/seeds` | two, three and four heads |
@@ -270,7 +266,7 @@ record.verdicts("fig2.3")
 # | as coded | {glue:text}`runs/both_signs_coded` |
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-# It grows out of noise, very early. Choose the number of heads.
+# The pattern grows out of random first weights, very early. Choose the number of heads.
 
 # %% tags=["hide-input"]
 circuit_maps.show_circuits(iso, few=not paper)
@@ -322,11 +318,11 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 #
 # The first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
 #
-# | Two heads | started so | otherwise |
+# | Two heads, gradient descent | if so | if not |
 # |---|---|---|
-# | gradient descent, $\omega + \mu$ of one sign in both | {glue:text}`census/same_start` | {glue:text}`census/mixed_start` |
+# | $\omega + \mu$ starts with one sign in both heads | {glue:text}`census/same_start` | {glue:text}`census/mixed_start` |
 #
-# | Two heads, Adam | so, and otherwise |
+# | Two heads, Adam | if so, if not |
 # |---|---|
 # | after 24 steps the heads grow to opposite sides | {glue:text}`census/adam_growth` |
 # | $OV$ starts with opposite signs | {glue:text}`census/adam_opposite_ov` |
@@ -356,7 +352,7 @@ record.verdicts("fig2.8", "kf4")
 # Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads that
 # become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
 #
-# Which scaling of the scores gives the paper's 0.13 and 3.5? A softmax sees only the product of weights and score scale, so both scalings can reach the same loss. They come to rest at different places:
+# A softmax sees only the product of weights and score scale, so both scalings of the scores can reach the same loss. They come to rest at different places:
 #
 # | Two heads, each seed with a pair | scale $\gamma$ | sum of positive $\mu$ |
 # |---|---|---|
@@ -365,8 +361,8 @@ record.verdicts("fig2.8", "kf4")
 # | as printed, mean for H = 2, 3, 4 | {glue:text}`fig2.8/text/gammas` | |
 # | the paper | 0.13 | 3.5 |
 #
-# The two printed numbers are one: on the
-# [solution manifold](#the-solution-manifold) a sum of 3.5 goes with $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
+# The two printed numbers agree with each other. For each $\gamma$ one sum of $\mu$ is best (the curve of these is the [solution manifold](#the-solution-manifold)), and a sum of 3.5 goes with
+# $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three and four heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
@@ -382,13 +378,13 @@ trained_circuits.settled_table(heads[8]) if 8 in heads else None
 # %% [markdown]
 # *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently, and only the sums agree. A column is a seed, a dot or a block a head; dashed: the paper's values.*
 #
-# Eight heads, which the paper does not show, do the same in our one run at the paper profile: each $\omega$ is $\pm\gamma$ or about zero.
+# Eight heads, which the paper does not show, do the same in our one run at the paper's size: each $\omega$ is $\pm\gamma$ or about zero.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A minimiser, or a noise level?
 # If 0.13 were the minimiser of the loss, it would not depend on the learning rate. So two heads are trained at three rates and three batch sizes, and the true loss of a pair $(\gamma, -\gamma)$,
-# $(\mu, -\mu)$ is computed by quadrature, without sampling: by rotational invariance only the length of $x_q$ and the scores matter, and $1/Z = \int_0^\infty e^{-sZ}\,ds$ makes the tokens
-# independent. The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and 0.13 costs only {glue:text}`minimiser/cost_of_013` more: it is a noise level.
+# $(\mu, -\mu)$ is computed by numerical integration, without samples. The minimum is at $\gamma =$ {glue:text}`minimiser/gamma`, and 0.13 costs only {glue:text}`minimiser/cost_of_013` more: 0.13 is
+# where the noise of training leaves a run.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: true and approximate loss of a head pair against gamma. Right: gamma after training against learning rate over root of batch, for three batch sizes, on one line."}}
 manifold = learning_rates.solution_manifold(36 if paper else 12, d, L, s2)
@@ -421,14 +417,17 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and
 # by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first
 # factor is a lower bound.) Both follow one law: where $\gamma$ has come to rest it is proportional to $(\text{rate} / \sqrt{\text{batch}})^p$ with $p =$ {glue:text}`noise/power`, to within
-# {glue:text}`noise/off`. Rate over root of batch is the size of Adam's random steps, their temperature, so $\gamma$ is a thermometer. The way in which the model is written down matters as well: trained as two numbers per head, with Adam and on the same loss, it settles at {glue:text}`reduced/gamma`
-# ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends one-sided). And when the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
-# $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it freezes, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
-# so flat a loss. So 0.13 is one recipe's noise level.
+# {glue:text}`noise/off`. Rate over root of batch sets how far Adam's random steps carry the weights. (The integral for the true loss: by symmetry only the length of $x_q$ and the scores matter, and
+# $1/v = \int_0^\infty e^{-uv}\,du$ for the softmax's sum $v$ makes the tokens independent.)
+#
+# Two other ways of training end elsewhere. Trained as two numbers per head, with Adam and on the same loss, the model settles at $\gamma =$ {glue:text}`reduced/gamma`
+# ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends with heads of one sign). When the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
+# $\gamma$ falls to {glue:text}`decay/gammas` (a value a run), below what the paper prints. There it stops, at a loss {glue:text}`decay/cost` above the minimum: the steps have become too small for
+# so flat a loss. So 0.13 belongs to one recipe of training.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. The
 # others keep heads of one sign, as in the runs from many starts above, and have no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
-# hardly changes. The last badge asks the same of other optimisers and other data, {glue:text}`census/runs` runs of each: momentum, AdamW, ten covariates, more noise.
+# hardly changes. The last claim above asks the same of other optimisers and other data, {glue:text}`census/runs` runs of each: momentum, AdamW, ten covariates, more noise.
 
 # %% [markdown]
 # ## Key finding 3: the learned predictor is a gradient step
@@ -444,18 +443,21 @@ record.all(
 )
 
 # %% [markdown]
-# *Two or more heads have the same error, to a per cent, at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same divided by that of two heads; dotted: the training length.*
+# *Two or more heads have the same ICL error (mean squared error on fresh prompts), to a per cent, at every context length; one head has more (paper: Figure 2.4). Mean over seeds, and the same
+# divided by that of two heads; dotted: the training length.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.4", "q-eight-heads", "code-values")
 
 # %% [markdown]
 # ### Against gradient descent and ridge (Figure 2.5)
-# One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Its *debiased* form centres the covariates first:
+# One step of gradient descent on the pairs, from zero and with rate $\eta$, predicts $\hat y_q = \frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. This is the *vanilla* step. Its *debiased* form
+# centres the covariates first:
 #
 # $$\hat y_q^{\mathsf{gd}}(\eta) = \frac{\eta}{L} \sum_{\ell=1}^{L} y_\ell \, \bar x_\ell^\top x_q , \qquad \bar x_\ell = x_\ell - \frac{1}{L} \sum_{k} x_k .$$
 #
-# Both errors have closed forms; the rate is the best at the training length. Ridge regression with $\lambda = \sigma^2 d$ is the Bayes estimator.
+# Both errors have closed forms; the rate is the best at the training length. Ridge regression, least squares with a penalty of $\lambda = \sigma^2 d$ on large weights, is the Bayes estimator: no
+# other guess has a smaller mean error.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of two heads, vanilla and debiased gradient descent and ridge against context length."}}
 by = figures_2_4_and_2_5.estimators(curves[2].lengths, d, L, s2)
@@ -476,23 +478,23 @@ record.all(
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
-# Equal errors do not prove equal
-# predictors. So we also compare the predictions, prompt by prompt: how much of the variance of $\hat y_q$ does debiased gradient descent, with the best rate for each model, leave unexplained? And
-# how much does the *two-head form* leave, in which all positive heads are merged into one and all negative heads into another? Both leave almost nothing in any run of two to four heads; vanilla
-# gradient descent leaves more.
+# Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt. Debiased gradient descent, with the best rate for each model, leaves almost none of the variance
+# of $\hat y_q$ unexplained in any run of two to four heads. Neither does the *two-head form*, in which all positive heads are merged into one and all negative heads into another. Vanilla gradient
+# descent leaves more.
 #
-# Is that near the Bayes estimator? At the training length the error is {glue:text}`nearbayes/total_at_L` times that of ridge regression. But both include the noise. For the excess over it, which is
-# all that a model can lower, the factor is {glue:text}`nearbayes/excess_at_L`, and it grows with the context, for the step keeps the rate of the training length.
+# Is that near the Bayes estimator? At the training length the error is {glue:text}`nearbayes/total_at_L` times that of ridge regression. But both include the noise. For the excess over it the
+# factor is {glue:text}`nearbayes/excess_at_L`, and it grows with the context, for the step keeps the rate of the training length.
 #
 # ## Why: the loss of two numbers per head
-# Put the pattern in by hand, $\hat y_q = \sum_h \mu_h \langle y, \mathrm{smax}(\omega_h X x_q) \rangle$, and the risk is a function of $(\omega, \mu)$ alone. The paper replaces it by
+# Put the pattern in by hand, with the covariates as rows of $X$ and the responses in $y$: $\hat y_q = \sum_h \mu_h \langle y, \mathrm{smax}(\omega_h X x_q) \rangle$. Then the expected loss, the
+# *risk*, is a function of $(\omega, \mu)$ alone. The paper replaces it by
 #
 # $$
 # \tilde{\mathcal L}(\omega, \mu) = 1 + \sigma^2 - 2 \mu^\top \omega
 #   + \mu^\top \Bigl( \omega \omega^\top + \frac{1 + \sigma^2}{L} \exp(d\, \omega \omega^\top) \Bigr) \mu ,
 # $$
 #
-# with the exponential taken entry by entry. How good is the replacement, along a training run and as $L$ grows?
+# with the exponential taken entry by entry.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Left: approximate and true loss along a two-head run. Right: relative error of the approximation against L."}}
 close = theorem_1.approximation(heads[2], 30 if paper else 10, d, L, s2)
@@ -507,10 +509,11 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# After the first steps the approximation is lower than the true loss, by {glue:text}`approx/below_most` at most and {glue:text}`approx/below_end` at the end, and goes up and down with it. Its relative
-# error is {glue:text}`approx/largest` at most. Near the optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at $L \approx$ {glue:text}`approx/length_for_1_percent`. But the noise is a floor that both
-# losses share. Of the *excess* over it, which is what training can change, {glue:text}`approx/excess_at_40` is missing at the training length and {glue:text}`approx/excess_large_L` at the largest
-# $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not as $L$ does.
+# After the first steps the approximation is lower than the true loss, by {glue:text}`approx/below_most` at most and {glue:text}`approx/below_end` at the end; its relative error is
+# {glue:text}`approx/largest` at most. Near the optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at
+# $L \approx$ {glue:text}`approx/length_for_1_percent`. But both losses include the noise. Of the *excess* over it, which training can change, {glue:text}`approx/excess_at_40` is missing at the
+# training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not
+# as $L$ does.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### One head: $\omega = 1 / \sqrt d$?
@@ -533,8 +536,8 @@ record.verdicts("single-head", "q-single-head")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The solution manifold
-# For heads with $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$ whose $\mu$ cancel, the best total weight is $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2)
-# \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.
+# Let all heads have $\omega_h = \gamma\, \mathrm{sign}(\mu_h)$, and let their $\mu$ sum to zero. Then the best sum of the positive $\mu$ is
+# $\mu_\gamma = \frac{\gamma}{2} \bigl( \gamma^2 + \frac{1 + \sigma^2}{L} \sinh(d \gamma^2) \bigr)^{-1}$: a curve of solutions, on which a larger $\mu_\gamma$ makes up for a smaller $\gamma$.
 #
 # Move $\gamma$ to see how close the pair comes to debiased gradient descent, and where it lies on the solution manifold. As $\gamma \to 0$ the two heads' difference becomes a derivative, and the predictor
 # becomes exactly linear in the scores.
@@ -550,7 +553,7 @@ learning_rates.show_pair(manifold, prompts, d, L, s2, few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Theorem 1
 # The paper sums this up in a theorem: the smaller $\gamma$, the nearer the pair is to debiased gradient descent; the limit is the best pair, and its risk is within a factor of the Bayes risk. The
-# bound holds, with room, and the optimum is a limit that no pair attains. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
+# bound holds, far from tight, and the optimum is a limit that no pair attains. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound."}}
 eta, draws = loss.eta_star(d, L, s2), (2, 3, 4, 5)
@@ -567,9 +570,8 @@ record.all(theorem_1.optimality_records(d, L, s2))
 record.verdicts("thm1.1", "thm1.2")
 
 # %% [markdown]
-# The bound holds, with room:
-# the gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$. The pair is odd in $\gamma$, and the term that the bound allows for cancels between its two heads. In
-# the dimension, too, there is room: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
+# The gap falls with the slope {glue:text}`thm1.1/slope`, so as $\gamma^2$ and not as $\gamma$: the term that the bound allows for cancels between the two heads. In
+# the dimension, too, the bound is not tight: at the largest $\gamma$ that the theorem admits the gap grows as $d$ to the power {glue:text}`thm1.1/power`, the bound to {glue:text}`thm1.1/bound_power`.
 #
 # The minimum is an infimum: at every finite $\gamma$ the approximate loss lies above its limit, by a term in $\gamma$ to the power {glue:text}`thm1.2/power`, so nothing *attains* it. $\eta^*$ is exact
 # for debiased gradient descent at every length. Vanilla gradient descent has another optimum, by a term of order $1/L$. How far is that from the Bayes estimator? Theorem 1.3 has a bound.
@@ -593,8 +595,8 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two stages, and no end
-# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start: signs match and the $\mu$ cancel; then all $|\omega_h|$ become equal. We find that with two and
-# three heads the $\mu$ cancel in the second stage only, and with four heads between the two.
+# Gradient descent on $\tilde{\mathcal L}$ passes two stages in the paper, from a small start. First, each $\omega_h$ takes the sign of its $\mu_h$, and the $\mu$ come to sum to zero. Then all
+# $|\omega_h|$ become equal. We find that with two and three heads the $\mu$ sum to zero in the second stage only, and with four heads between the two.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "omega and mu of four heads against time from a small start: signs match first, then the mu sum to zero, then all omega of a side coincide."}}
 style.show(figure_2_7.plot_stages(0.03, d, L, s2))
@@ -616,8 +618,7 @@ record.all(theorem_1.expansion_records(d, L, s2))
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# So the first stage
-# falls apart: signs match at once, and the $\mu$ cancel much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). With two and three heads the scales
+# So the first stage is two: signs match at once, and the $\mu$ sum to zero much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). With two and three heads the scales
 # become equal at that time; with four heads later: {glue:text}`stage/equal_over_zero` times as late. So with four heads zero sum comes before equal scales, as the paper says, though long after the signs.
 #
 # The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too. Equal scales make it an equality where the $\mu$ sum to zero, as they do in Stage II; equal
@@ -639,12 +640,12 @@ show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
 # ## Extensions
-# Each section here says what came out; the rest unfolds.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
-# ### Covariates that are not isotropic (Figure 3.1)
-# The paper does not state its $\Sigma$. We take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads split, each block is the best preconditioner of
-# linear attention, which at this length is not quite $\Sigma^{-1}$.
+# ### Correlated covariates (Figure 3.1)
+# The paper does not state the covariance $\Sigma$; we take $\Sigma_{ij} = 2^{-|i-j|}$, whose inverse is tridiagonal and so easy to recognise. Where two heads
+# take opposite signs, the $d \times d$ block of each $KQ$ is a preconditioner, a matrix that multiplies the gradient. It is the best one for attention without softmax
+# ([below](#linear-attention-and-length-figure-41)), which at this length is not quite $\Sigma^{-1}$.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ blocks of two heads, the inverse covariance and the optimal linear preconditioner."}}
 nonisotropic = results("nonisotropic", profile, device)
@@ -665,16 +666,21 @@ record.verdicts("fig3.1")
 
 # %% [markdown]
 # {glue:text}`fig3.1/both_runs` of {glue:text}`fig3.1/runs` runs end with a head of each sign.
-# Where the heads split, their blocks are proportional to the optimal preconditioner of linear attention to within {glue:text}`fig3.1/to_optimal`, and to $\Sigma^{-1}$ to within
-# {glue:text}`fig3.1/to_inverse` (0: proportional; 1: orthogonal). At this length the two differ, and training finds the better one. They come together as the context grows: the distance of the
-# optimum from $\Sigma^{-1}$ is {glue:text}`fig3.1/inverse_by_length` at $L = 10, 40, 160,
-# 1000$. Not every start gets there: of {glue:text}`census/runs` shorter runs {glue:text}`fig3.1/both_share` split, and {glue:text}`fig3.1/linear_share` of the linear heads come to the optimum.
+#
+# | Distance (0: proportional; 1: orthogonal) | |
+# |---|---|
+# | from the blocks of these heads to the optimal preconditioner | {glue:text}`fig3.1/to_optimal` |
+# | from the blocks to $\Sigma^{-1}$ | {glue:text}`fig3.1/to_inverse` |
+# | from the optimal preconditioner to $\Sigma^{-1}$, at $L = 10, 40, 160, 1000$ | {glue:text}`fig3.1/inverse_by_length` |
+#
+# At this length the optimum and $\Sigma^{-1}$ differ, and training finds the optimum. They come together as the context grows. Not every start gets there: of {glue:text}`census/runs` shorter runs
+# {glue:text}`fig3.1/both_share` split, and {glue:text}`fig3.1/linear_share` of the linear heads come to the optimum.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two tasks at once (Figures 3.2 to 3.5)
-# Task 1 uses features 1 to 4, task 2 features 3 to 6. With two heads per task, each task can have a pair of its own. With three heads for two tasks something must be shared. The text describes one
-# setting (one $\beta$ for both tasks, $L = 40$, noise 0.1); the published code runs another (a $\beta$ for each task, $L = 48$, context noise 0.4, none on the target, scaled scores). Two heads do
-# not suffice, three make two separate gradient steps, and in the text's setting four find something better.
+# Each $x_\ell$ now has six features and two responses: that of task 1 uses features 1 to 4, that of task 2 features 3 to 6. With four heads, each task can have a pair of its own; three must share.
+# The text's setting has one $\beta$ for both tasks; the published code has a $\beta$ for each, and other lengths and noise. Two heads do not suffice, three make two separate gradient steps, and in
+# the text's setting four find something better.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ and OV of each head for two tasks, H = 1 to 4, in the text's and in the code's setting."}}
 runs = {
@@ -698,8 +704,8 @@ record.verdicts(
 )
 
 # %% [markdown]
-# What counts for the predictor are the sums
-# of $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
+# The text has $L = 40$ and noise 0.1; the code $L = 48$, noise 0.4 in the context and none on the target, and scaled scores. What counts for the predictor are the sums of
+# $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
 # heads make two separate gradient steps. Two heads do not suffice.
 #
 # In the code's setting four heads make the same two steps. In {glue:text}`fig3.4/code/exclusive` of shorter runs from more starts each task gets a pair of its own; the others share heads, as three do.
@@ -721,8 +727,8 @@ record.verdicts(
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Linear attention and length (Figure 4.1)
-# Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well. "The factor $1/L$ is hard-coded" can be read in two ways: the current context's
-# $L$, or always the training length. Only the second fails at other lengths.
+# Linear attention, $\frac{1}{L} \sum_\ell (ov \cdot z_\ell)(z_\ell^\top KQ\, z_q)$, learns a gradient step as well ($ov$: the last row of $OV$). The paper's words "the factor $1/L$ is hard-coded"
+# can be read in two ways: as the current context's $L$, or always as the training length. Only the second fails at other lengths.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "ICL error of linear attention under both normalisations and of softmax attention against context length."}}
 linear = figures_2_4_and_2_5.read_curve(iso, "linear")
@@ -753,7 +759,8 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # linear attention generalises in length as softmax attention does: at a hundred examples its error is {glue:text}`qlength/over_softmax` times that of two softmax heads.
 #
 # A softmax does not see a shift that is common to all keys; linear attention does. Two softmax heads therefore make *centred* linear attention, as the paper's next sentence says: exact in the limit
-# $\gamma \to 0$ when the tokens' mean is zero. "Any" linear attention they do not make: they are off by the fraction {glue:text}`linsoft/uncentred` of the output (root mean square, for one random linear attention) with tokens as they are drawn here.
+# $\gamma \to 0$ when the tokens' mean is zero. They do not make "any" linear attention, as the paper says. With tokens as they are drawn here they miss one random linear attention by the fraction
+# {glue:text}`linsoft/uncentred` of its output (root mean square).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
@@ -836,10 +843,10 @@ record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
 # ## What to take away
-# What these small models have learned can be read off their weights: two numbers all but describe a head, and two heads of opposite sign make one step of gradient descent on the examples of the
-# prompt. Remember the pattern rather than its numbers. Along the solution manifold the loss is nearly flat, and where on it a run comes to rest is set by the noise of its training, rate over root of batch. The model works at other lengths
-# because it divides by the current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate
-# training stops on the way; on the approximate loss it never stops falling.
+# Two numbers all but describe a head, and a pair of heads makes one step of gradient descent on the prompt's examples. Remember the pattern rather than its numbers. Along the solution manifold the
+# loss is nearly flat, and where on it a run comes to rest is set by the noise of its training, learning rate over root of batch size. The model works at other lengths because it divides by the
+# current length, as linear attention can too. Without noise $\gamma$ should end at the minimum of the true loss, {glue:text}`minimiser/gamma`, but even with a falling rate training stops on the
+# way; on the approximate loss it never stops falling.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
@@ -945,7 +952,7 @@ assert np.allclose(end.loss[-1][alone], best, atol=1e-6)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Errata
-# Slips of the paper that leave its story as it is. The mask and the theorem's space are computed. The theorem's symbols are counted by hand, and the missing sum, captions and file names are transcribed.
+# Slips of the paper that leave its story as it is. For the first two we computed what they change.
 #
 # - **The mask.** The definition masks causally, so that the query attends to itself. The closed form of $\hat y_q$, which this chapter follows, has no query among the keys. Their predictions differ.
 # - **Theorem 1's space.** It asks for $\min\{|\mathcal{H}_+|, |\mathcal{H}_-|\} > 1$, two heads of each sign. Read $\ge 1$, which takes in the two-head model.
