@@ -218,11 +218,11 @@ def kernels(numbers):
     """What the best step leaves unexplained: one head is explained by the softmax kernel, two heads by the linear one."""
     rows = numbers("crossing", "Share left unexplained by the best step")
     fig, ax = card("left unexplained", "", xscale="log")
-    for name, colour, shift in (("one head", BLUE, 0.12), ("two heads", ORANGE, -0.12)):
+    for place, name in enumerate(("softmax", "linear, centred")):
         found = series(rows, name)
-        for place, row in enumerate((4, 5)):
-            values = found[np.abs(found[:, 1] - row) < 0.4, 0]
-            ax.plot(values, np.full(len(values), place + shift), "os"[name == "two heads"], ms=6, color=colour)
+        for row, (colour, marker, shift) in enumerate(((BLUE, "o", 0.12), (ORANGE, "s", -0.12))):
+            values = found[found[:, 1] == row, 0]
+            ax.plot(values, np.full(len(values), place + shift), marker, ms=6, color=colour)
     ax.set(xlim=(8e-4, 1), ylim=(1.6, -0.6), xticks=[])
     ax.minorticks_off()
     ax.set_yticks([0, 1], ["softmax\nkernel", "linear,\ncentred"], fontsize=9)
