@@ -82,7 +82,11 @@ def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: 
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     top = min(1.9, float(np.max(frozen)) * 1.05)
     ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, top))
-    ax.legend(fontsize=8, loc="upper center")
+    look = {"ha": "right", "va": "center", "fontsize": 9}
+    ax.text(78, 0.62 * top, f"linear, 1/{trained} frozen", color=colour, **look)
+    ax.text(lengths[-1], 0.24 * top, "softmax, one head", color=style.COLOURS[1], **look)
+    ax.text(lengths[-1], 0.05 * top, "softmax, two heads", color=style.COLOURS[2], **look)
+    ax.text(12, 0.05 * top, "linear, 1/L at hand", color=colour, **look | {"ha": "left"})
     return fig
 
 

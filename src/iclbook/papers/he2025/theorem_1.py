@@ -173,7 +173,22 @@ def plot_gap(found: Gap) -> Figure:
     guide = 0.5 * median[0] * (GAMMAS / GAMMAS[0]) ** 2
     ax.loglog(GAMMAS, guide, color=style.COLOURS["theory"], ls=":", label="slope 2")
     ax.set(xlabel="γ", ylabel="gap to debiased GD")
-    ax.legend(fontsize=8)
+    for values, words, side, colour in (
+        (bound, r"paper: $\sqrt{1+\sigma^2}\,\gamma d$", 2.5, style.COLOURS["paper"]),
+        (high, "99 % of prompts", 3, style.COLOURS["measured"]),
+        (median, "median prompt", 3, style.COLOURS["measured"]),
+        (guide, "slope 2", 0.4, style.INK),
+    ):
+        at = len(GAMMAS) // 3 if side > 1 else len(GAMMAS) // 2
+        ax.text(
+            GAMMAS[at],
+            side * values[at],
+            words,
+            color=colour,
+            fontsize=9,
+            ha="right" if side > 1 else "left",
+            va="center",
+        )
     return fig
 
 
