@@ -16,7 +16,6 @@ from ...statistics import Estimate
 from . import loss, predictors, true_loss
 from .circuits import Heads, Records, each_run, mean_of, run_sd
 from .loss import Array
-from .trained_circuits import legend_below
 
 # -- the approximate loss -----------------------------------------------------------------------------------------------
 
@@ -312,7 +311,11 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
             ax.axvline(xi_paper, color=style.COLOURS["dummy"], lw=0.9, ls=":", label=f"ξ = {xi_paper:g}")
         ax.set(xlabel="ξ = d / L", title=f"σ² = {s2:g}")
     axes[0].set_ylabel("GD over Bayes")
-    legend_below(fig, axes[0])
+    look = {"fontsize": 9, "va": "center"}
+    axes[0].text(0.012, 8.3, "ratio of excess risks", color=style.PALETTE[4], **look)
+    axes[0].text(10, 3.6, "paper's bound", color=style.COLOURS["paper"], ha="right", **look)
+    axes[0].text(0.012, 1.9, "ratio of total risks", color=style.COLOURS["gd"], **look)
+    axes[0].text(xi_paper, 1.03, f" ξ = {xi_paper:g}", **look | {"va": "bottom"})
     return fig
 
 

@@ -326,5 +326,6 @@ def plot_limits(text: ByCount, code: ByCount) -> Figure:
     for n, height in zip(text, (0.49, 0.44, 0.39), strict=False):
         axes[0].text(8e3, height, f"H = {n}", color=style.COLOURS[n], fontsize=9)
     for ax, limit, place in zip(axes, paper_limits(), ("bottom", "top"), strict=True):
-        ax.text(1, limit, f"paper: {limit:g}", color=style.COLOURS["paper"], fontsize=9, va=place)
+        look = {"color": style.COLOURS["paper"], "fontsize": 9, "va": place, "textcoords": "offset points"}
+        ax.annotate(f"paper: {limit:g}", (1, limit), (0, 3 if place == "bottom" else -3), **look)
     return fig
