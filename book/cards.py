@@ -124,7 +124,7 @@ def noise(numbers):
 
 def schedule(numbers):
     """Loss against step: the EM-like schedule falls slowly, one larger rate for all fast and lower."""
-    rows = numbers("attention_gradients", "training loss against step of every way to train")
+    rows = numbers("attention_gradients", "training loss against step of five ways to train")
     fig, ax = card("step", "loss")
     ax.plot(*series(rows, "schedule: 10x $W_V$").T, color=style.COLOURS["schedule"], lw=2)
     ax.plot(*series(rows, "rate 1").T, color=style.COLOURS["sgd"], lw=2)
@@ -162,23 +162,23 @@ def twice(numbers):
 
 
 def steps(numbers):
-    """Four squares: with each step of descent, which a block takes, coloured regions appear more clearly."""
+    """Three squares: with each step of descent, which a block takes, three coloured regions appear more clearly."""
     import torch
 
     from iclbook.papers.wang2025 import sliders
 
-    maps = [sliders.free_map("rbf", 8.0, 300, k, sliders.RATES["rbf"])[0] for k in (1, 2, 4, 8)]
+    maps = [sliders.free_map("rbf", 8.0, 300, k, sliders.RATES["rbf"])[0] for k in (1, 2, 4)]
     fig, ax = card()
     labels = sliders._context(300)[:, 2].long()
-    shown = torch.bincount(labels).argsort(descending=True)[:4].tolist()
+    shown = torch.bincount(labels).argsort(descending=True)[:3].tolist()
     for k, p in enumerate(maps):
-        for category, colour in zip(shown, sliders.COLOURS, strict=True):
+        for category, colour in zip(shown, sliders.COLOURS[:3], strict=True):
             outside = p.argmax(0) != category
             look = {"cmap": style.strength(colour), "vmin": 0, "vmax": 1, "origin": "lower"}
             ax.imshow(np.ma.masked_where(outside, p.max(0)), extent=(1.08 * k, 1.08 * k + 1, 0, 1), **look)
-    ax.set(xlim=(-0.02, 4.26), ylim=(-0.02, 1.02))
+    ax.set(xlim=(-0.02, 3.18), ylim=(-0.02, 1.02))
     ax.spines[:].set_visible(False)
-    ax.set_xticks([0.5 + 1.08 * k for k in range(4)], ["1 block", "2", "4", "8"], fontsize=9)
+    ax.set_xticks([0.5 + 1.08 * k for k in range(3)], ["1 block", "2", "4"], fontsize=9)
     ax.tick_params(length=0)
     ax.set_title("a block is a step: regions sharpen", fontsize=9)
     return fig
@@ -218,11 +218,11 @@ def kernels(numbers):
     """What the best step leaves unexplained: one head is explained by the softmax kernel, two heads by the linear one."""
     rows = numbers("crossing", "Share left unexplained by the best step")
     fig, ax = card("left unexplained", "", xscale="log")
-    for name, colour, shift in (("one head", BLUE, 0.12), ("two heads", ORANGE, -0.12)):
+    for place, name in enumerate(("softmax", "linear, centred")):
         found = series(rows, name)
-        for place, row in enumerate((4, 5)):
-            values = found[np.abs(found[:, 1] - row) < 0.4, 0]
-            ax.plot(values, np.full(len(values), place + shift), "os"[name == "two heads"], ms=6, color=colour)
+        for row, (colour, marker, shift) in enumerate(((BLUE, "o", 0.12), (ORANGE, "s", -0.12))):
+            values = found[found[:, 1] == row, 0]
+            ax.plot(values, np.full(len(values), place + shift), marker, ms=6, color=colour)
     ax.set(xlim=(8e-4, 1), ylim=(1.6, -0.6), xticks=[])
     ax.minorticks_off()
     ax.set_yticks([0, 1], ["softmax\nkernel", "linear,\ncentred"], fontsize=9)

@@ -385,7 +385,7 @@ draw.training(READINGS["order"], runs["fig1", "order"])
 style.show()
 
 # %% [markdown]
-# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own offsets (columns 1 to 4, per cent), and each $\beta$ rises as the loss falls
+# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own offsets (columns 1 to 4), and each $\beta$ rises as the loss falls
 # (paper: Figure 1). On each tread: how many symbols the model knows, and how many orderings are left. Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
 # smaller by a factor of {glue:text}`fig1/ratio`.*
 

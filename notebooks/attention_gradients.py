@@ -520,7 +520,7 @@ record.verdicts("gradient-sizes")
 # ## A fair trial
 # What if we multiply other rates by ten, or all? All runs start from the same weights and sequences and make equally many steps.
 
-# %% mystnb={"image": {"alt": "Left: training loss against step of every way to train; rate 1 for everything and Adam end lowest. Right: lowest held-out loss of each against the floor."}} tags=["hero", "hide-input"]
+# %% mystnb={"image": {"alt": "Left: training loss against step of five ways to train; rate 1 for everything ends lowest. Right: lowest held-out loss of each against the floor."}} tags=["hero", "hide-input"]
 tried = on_code["uniform0.02"].seeds
 every = {name: curve.only(tried) for name, curve in on_code.items()}
 record.all(

@@ -185,7 +185,7 @@ for k in blocks:
         loss=cross_entropy,
         record=range(201),
     )
-    smooth = np.convolve(history.loss[1:, 0], np.ones(10) / 10, "valid")
+    smooth = np.convolve(history.loss[1:, 0], np.ones(30) / 30, "valid")
     ax.plot(smooth, label=f"{k} block{'s' * (k > 1)}")
     trained = history.model
     ours = gd_transformer(
@@ -193,14 +193,14 @@ for k in blocks:
     )
     assert torch.allclose(ours, trained(context, query)[:, 0], atol=1e-3)
 style.theory_line(
-    ax, (0, 190), (bounds.oracle(task, 2048)[1].value,) * 2, label="best possible"
+    ax, (0, 170), (bounds.oracle(task, 2048)[1].value,) * 2, label="best possible"
 )
-ax.set(xlabel="step", ylabel="cross-entropy (nats)")
-ax.legend()
+ax.set(xlabel="step", ylabel="cross-entropy (nats)", xlim=(0, 170))
+style.name_ends(ax)
 style.show()
 
 # %% [markdown]
-# *Both models learn, and four blocks end a little lower than one. Dotted: the cross-entropy of the true probabilities. 64 fresh contexts a step, mean of ten steps.* Two hundred steps are a hundredth of
+# *Both models learn, and four blocks end a little lower than one. Dotted: the cross-entropy of the true probabilities. 64 fresh contexts a step, mean of thirty steps.* Two hundred steps are a hundredth of
 # the paper's.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -263,7 +263,7 @@ record.all(values)
 
 # %% [markdown]
 # *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E
-# (lower dashes). Upper dashes: the printed bound of figure 8.*
+# (long dashes). Short dashes: the printed bound of figure 8.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/q-we-draw")
@@ -594,15 +594,15 @@ record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 # | skewed: a control without symmetry | {glue:text}`thm2/skewed_p` |
 # | on the sphere, RBF and linear attention | {glue:text}`thm2/activations_p` |
 
-# %% mystnb={"image": {"alt": "Gradient entries of both layers with error bars under four laws of the covariates: off-diagonal entries are zero for the sphere, the cube and the finite group, but not for skewed covariates."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Maps of the first layer's gradient under four laws of the covariates: near the identity for the sphere, the cube and the finite group, but not for covariates without symmetry."}} tags=["hide-input"]
 prompts = 8000 if paper else 1500
 values, shapes = theorem_2.shapes(prompts)
-style.show(theorem_2.plot_gradients(shapes))
+style.show(theorem_2.plot_shapes(shapes))
 record.all(values | theorem_2.groups() | theorem_2.exactly())
 
 # %% [markdown]
-# *With a symmetry the diagonal entries of the gradient agree and the others vanish, within their errors; without one they do not. Entries over the mean diagonal of the first layer, with two standard
-# errors; p: of the test above; {glue:text}`thm2/prompts` prompts.*
+# *With a symmetry the gradient is a multiple of the identity; without one it is not. Gradient of the first layer, over the mean of its diagonal; p: of the test above, on both layers;
+# {glue:text}`thm2/prompts` prompts.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-thm2-group", "eq58")
@@ -618,7 +618,7 @@ record.verdicts("q-thm2-group", "eq58")
 
 # %% mystnb={"image": {"alt": "Gradient entries of B, T and S where the scalars are stationary: those of B are zero, those of T and S are not when W_e is fixed."}} tags=["hide-input"]
 values, ends = theorem_2.stationary(prompts)
-style.show(theorem_2.plot_gradients(ends, stationary=True))
+style.show(theorem_2.plot_gradients(ends))
 record.all(
     values
     | theorem_2.without_a_stationary_point(8 * prompts)
@@ -626,7 +626,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Theorem 2 holds for $B$, nearly all of whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
+# *Theorem 2 holds for $B$, nearly all of whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. Discs: on the diagonal; crosses: off it. The
 # point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
 # %% tags=["remove-input"]
@@ -675,7 +675,7 @@ sliders.show_heads(few=not paper)
 # Features are scaled by one number to mean square length 1. Adam has rate 0.03 and 128 episodes a step out of {glue:text}`images/contexts` (as in the paper). We keep the record with the lowest loss on
 # held-out episodes of *training* classes. {glue:text}`images/networks` networks, {glue:text}`images/seeds` seeds each, {glue:text}`images/episodes` test episodes; {glue:text}`images/minutes` minutes.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "A query glyph above fifty glyphs of five classes, a row for each label; bars of the probability of each label after one, two and three blocks: one block is unsure."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "A query glyph above fifty glyphs of five classes, a row for each label; a row of bars for the probability of each label after one, two and three blocks: one block is unsure."}}
 pictures = {n: get(n) for n in studies if n.startswith(("glyph_networks_", "images_"))}
 record.all(
     figure_5_right.setting_records(studies, pictures)

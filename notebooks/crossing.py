@@ -105,7 +105,7 @@ show_attention(
 # The smallest case is a product of $p$ small numbers that should be one:
 
 
-# %% mystnb={"image": {"alt": "Waits of products of two, three and four factors against the size of the start: flat, falling as one over the size, and falling as its square."}}
+# %% mystnb={"image": {"alt": "Waits of products of two, three and four factors, on logarithmic axes: with every halving of the start the second doubles and the third quadruples."}}
 def wait(p, size, rate=0.02):
     """Time until the product of p equal factors is one half, under gradient flow on (1 - product)^2 / 2."""
     u, steps = size, 0
@@ -119,11 +119,13 @@ factors, sizes = (2, 3, 4), (0.1, 0.05, 0.025)  # change me: factors (2, 3, 5)
 assert min(factors) > 1, "give two factors or more: one alone never waits"
 waited_for = {f"p = {p}": [round(wait(p, size), 1) for size in sizes] for p in factors}
 fig, ax = style.figure(1, height=2.2)
-for name, times in waited_for.items():
-    ax.semilogy(sizes, times, "o-", label=name)
+for (name, times), p in zip(waited_for.items(), factors, strict=True):
+    (line,) = ax.semilogy(sizes, times, "o-", color=draw.DEGREES.get(p))
+    grown = f"  {name}: × {times[-1] / times[-2]:.1f}"
+    ax.text(sizes[-1], times[-1], grown, color=line.get_color(), va="center")
+ax.set(xlabel="size of the start (smaller →)", ylabel="wait", xlim=(0.11, 0.012))
+ax.set_title("growth of the wait with the last halving")
 style.log_ticks(ax, "x", sizes)
-ax.set(xlabel="size of the start", ylabel="wait")
-ax.legend(loc="upper right", ncols=3)
 style.show()
 waited_for
 
@@ -159,7 +161,7 @@ show_model(waiting_time())
 # The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
 # start small. Each prompt of regression and categories comes with its *mirror images*, the same prompt with signs turned; without them it is *plain*.
 
-# %% mystnb={"image": {"alt": "Waits of all models against how many times smaller the start is, on dotted lines of powers 6, 2 and 1; those of two factors hardly grow. On a linear axis the waits of two factors lie on one straight line."}} tags=["hero", "hide-input"]
+# %% mystnb={"image": {"alt": "Waits of all models against how many times smaller the start is, on dotted laws: powers 6, 2 and 1 for eight, four and three factors, and a logarithm for two."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
@@ -200,18 +202,16 @@ record.verdicts("q-count", "q-constant", "q-decay")
 # {glue:text}`chance/taken` of that on symmetric prompts ($N$ from 32 to 32,768, fourfold each). Under **SGD** each batch of $B$ prompts pulls another
 # way, and log-sizes diffuse by one in $1/(\eta\,2|c|)^2 \propto B/\eta^2$ steps. Waits longer than that can bend below the power.
 
-# %% mystnb={"image": {"alt": "Left: wait against the size of the start for several numbers of prompts; each leaves the law of symmetric prompts where chance is faster. Right: wait under SGD against the wait of gradient flow, both in diffusion times; five batches and rates lie on one curve that bends below the diagonal."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Wait against the size of the start for three numbers of prompts: all stay far below the law of symmetric prompts, and fewer prompts wait less."}} tags=["hide-input"]
 by_chance = crossing.results("chance_waits", profile, device)
 by_noise = crossing.results("noisy_waits", profile, device)
 record.all(chance.chance_values(by_chance, chance.COUNTS[profile]))
 record.all(chance.noisy_values(by_noise))
-style.show(
-    draw.chance(by_chance, by_noise, chance.COUNTS[profile]), of=[by_chance, by_noise]
-)
+style.show(draw.chance(by_chance, chance.COUNTS[profile]), of=[by_chance])
 
 # %% [markdown]
-# *Prompts drawn once: fewer leave earlier, at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted power. Fresh prompts:
-# under SGD the longest waits fall below the law of gradient flow (dotted), for every batch $B$ and rate $\eta$ alike. Means over draws.*
+# *The fewer prompts are drawn, the earlier two heads leave: at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted
+# power. Means over draws.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-waits-chance", "q-waits-noise")
@@ -318,7 +318,7 @@ style.show(draw.rates(raced), of=races.values())
 
 # %% [markdown]
 # *At a low base rate any factor of ten saves steps, and one larger rate for all (diamonds) saves more. At their best base rates, quicker values and outputs (discs) stay out of the grey region, where they
-# would be twice as fast. Large marks: geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds; bars: single seeds, each at the base rate that is best for the other seeds.*
+# would be twice as fast. Large marks: geometric means and 95 % intervals over {glue:text}`rates/seeds` seeds, each at the base rate that is best for the other seeds.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-rates")
@@ -450,7 +450,7 @@ record.all(heads_as_steps.kernel_values_of(left))
 style.show(draw.kernels(left), of=[isotropic])
 
 # %% [markdown]
-# *The number of heads chooses the kernel: each model is named at the kernel whose step fits it best. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
+# *The number of heads chooses the kernel: the one whose step fits a model best is coloured, the next best named. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-kernel")

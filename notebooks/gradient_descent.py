@@ -263,12 +263,12 @@ section_9_2.table(trajectories)
 # agreement is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
 # {glue:text}`9.2/mse_18k` (printed: 5.8). With $\rho_2$ taken between no example and 16 instead, it would be {glue:text}`9.2/ends/rho2_18k`.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of each covariate for every seed, beside the best one-layer gain and the inverse spectrum."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of the covariates of each variance for every seed, beside the best one-layer gain and the inverse spectrum."}}
 style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
 # *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks:
-# seeds.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
+# seeds and the two covariates of a variance.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
 # depends on their gains, which stay near zero.
 #
 # No single layer of *linear* attention reaches the column "Theory" of the paper's table. The best one has error {glue:text}`9.2/best_error` with 16 examples (printed: 0.01), and
@@ -294,7 +294,7 @@ style.show(section_9_2.gains_figure(trajectories))
 record.all(section_9_5.parameter_records(study["guided"]))
 record.verdicts("q-parameters", "q-equal-budget")
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of both models at 5, 8 and 12 examples under each reading, every seed; crosses show the printed values."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the two-layer and of the guided model at 5, 8 and 12 examples under each reading, every seed; crosses show the printed values."}}
 readings = section_9_5.guided_readings(study, runs)
 style.show(section_9_5.figure(readings))
 record.all(section_9_5.models_apart(readings))
@@ -302,7 +302,7 @@ for reading, measured in readings.items():
     record.all(section_9_5.records(reading, measured))
 
 # %% [markdown]
-# *The two-layer model's error falls more from 8 to 12 examples than the printed one (crosses, dashed; paper: section 9.5). Panels: readings; marks: seeds; bars: means.* All three errors of
+# *The two-layer model's error falls more from 8 to 12 examples than the printed one (crosses, dashed; paper: section 9.5). Panels: the two models; colours: readings; marks: seeds; bars: means.* All three errors of
 # the two-layer model come out together in {glue:text}`9.5/baseline_readings` of the four readings, those of the guided model in {glue:text}`9.5/guided_readings`.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Attention to the sink and layer scale by layer, every seed, with the printed profiles."}}
@@ -340,12 +340,6 @@ style.show(section_9_5_1.course_figure(grid))
 # %% [markdown]
 # *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it is no better (paper: section 9.5.1). Mean and range over seeds; dashed: printed.*
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Change of the error by each component against plain depth at d = 4, 8, 16 after the whole training, with two standard errors and the printed changes."}}
-style.show(section_9_5_1.changes_figure(final))
-
-# %% [markdown]
-# *No component lowers the error by nearly as much as printed (crosses; paper: section 9.5.1). Change against plain depth after the whole training.*
-
 # %% tags=["remove-input"]
 record.verdicts(
     "9.5.1-depth",
@@ -364,12 +358,12 @@ record.verdicts(
 # The next figure repeats the comparison over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which {glue:text}`q-depth/learning` have a baseline that learns in these 2,000 steps.
 # {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge and count as hurt; lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline along training for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline after 500 and after 2,000 steps for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
 style.show(section_9_5_1.grid_figure(grid))
 record.all(section_9_5_1.depth_records(grid))
 
 # %% [markdown]
-# *Whether depth hurts depends on the optimiser, the rate and the length of training (paper: section 9.5.1). Mean error of depth over that of the baseline; dashed: printed.*
+# *Whether depth hurts depends on the optimiser, the rate and the length of training (paper: section 9.5.1). Mean error of depth over that of the baseline after 500 steps (open) and 2,000 (filled), where the baseline learns; dashed: printed.*
 
 # %% tags=["remove-input"]
 record.verdict("nagy2026/q-depth")
@@ -392,7 +386,7 @@ record.verdict("nagy2026/q-depth")
 # | 100 down to 0.0001 | {glue:text}`9.6/wide/base_z` |
 # | those of section 9.1 (then it is the configuration *small_medium*) | {glue:text}`9.6/same/base_z` |
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, and errors of round 3; crosses show the printed values."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, a row each, and errors of round 3; crosses show the printed values."}}
 diverse = section_9_6.diversity_runs(
     study["diversity"],
     runs["diversity"],
@@ -407,8 +401,7 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed. Low: queries
-# along the two smallest $\lambda$.*
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
@@ -462,14 +455,13 @@ style.show(ladder_figures.printed_only(published))
 # regression. Nine of them have a copy: same size, same start, no regression in its corpus. What a copy shows cannot be in-context regression. The models do what the paper reads as descent, and
 # noise does part of it.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, copies without regression dashed; updates against residuals."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "Error of the estimate and surprisal of the right token by depth for every model of the ladder, copies without regression dashed."}}
 get = ladder.trained(profile, device)
 style.show(ladder_figures.layers(get))
 record.all(ladder.records(get))
 
 # %% [markdown]
-# *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well. In the largest model
-# updates tend to follow the residual (line; shaded: the printed slopes); a dot is a prompt and a layer.*
+# *The estimate comes nearer to the answer in the last layers, but not in models that never saw a regression (grey). The surprisal of a repeated token falls with depth as well (paper: Figure 2).*
 
 # %% tags=["remove-input"]
 record.verdicts("q-ladder-alignment", "q-ladder-twin", "q-ladder-law")

@@ -148,11 +148,13 @@ for h in sorted({1, n_heads}):  # beside one head
     answers = torch.stack([predict(Z, x_q, KQ, OV[:, 0]) for x_q in queries])
     repeated = Z[..., None].expand(-1, -1, 81)  # the library's forward pass
     assert torch.allclose(answers, history.model(repeated, queries.T)[0], atol=1e-5)
-    falls.plot(history.steps, history.loss, label=f"heads: {h}")
-    line.plot(queries @ beta / beta.norm(), answers)
-falls.set(xlabel="step", ylabel="loss")
-falls.legend()
-line.set(xlabel="query, along β", ylabel="answer")
+    look = {"color": style.COLOURS[h], "label": f"{h} head{'s' * (h > 1)}"}
+    falls.plot(history.steps, history.loss, **look)
+    line.plot(queries @ beta / beta.norm(), answers, **look)
+falls.set(xlabel="step", ylabel="loss", xlim=(0, 3_000))
+line.set(xlabel="query, along β", ylabel="answer", xlim=(-4, 4))
+style.name_ends(falls)
+style.name_ends(line)
 style.show()
 
 # %% [markdown]
@@ -612,7 +614,7 @@ record.all(figure_2_7.stage_records(times) | figure_2_7.high_order(descent, d, L
 record.all(theorem_1.expansion_records(d, L, s2))
 
 # %% [markdown]
-# *Signs match at once. With two and three heads the $\mu$ sum to zero about when all $|\omega|$ become equal; with four heads the scales take much longer. Boxes hold half of the runs with two, three and four heads, whiskers nine tenths.*
+# *Signs match at once. With two and three heads the $\mu$ sum to zero about when all $|\omega|$ become equal; with four heads the scales take much longer. Thick: half of the runs with two, three and four heads; thin: nine tenths; gap: median.*
 
 # %% tags=["remove-input"]
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
@@ -659,7 +661,7 @@ record.all(figure_3_1.preconditioner_records(nonisotropic, found, many))
 
 # %% [markdown]
 # *Where heads split, their $KQ$ blocks are proportional to the optimal preconditioner of linear attention. The blocks of the two heads of the first run that splits, $\Sigma^{-1}$, and the
-# preconditioner of linear attention, optimal and trained (paper: Figure 3.1); each is divided by its largest entry.*
+# best preconditioner of linear attention (paper: Figure 3.1); each is divided by its largest entry, below its name.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig3.1")

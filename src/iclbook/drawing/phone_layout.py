@@ -22,7 +22,8 @@ WIDTH = 3.6  # inches: the text column of a phone at 100 CSS pixels an inch
 #: Inches: least and largest height of a panel, and minimum width of the plotting area beside the labels.
 LOW, HIGH, LEAST = 2.2, 2.7, 1.6
 LINE = 0.2  # inches of a line of a legend
-ROW = 0.25  # inches of a row that has a name: two dots above each other can be told apart
+ROW = 0.25  # inches of a row that has a name, half as much more for each further line: two dots above each other can be told apart
+TALL = 3.6  # inches: so high stays a panel that is higher than HIGH on a wide page
 TALLEST = 13  # inches of a figure: a reader scrolls through more only in vain
 
 
@@ -107,9 +108,12 @@ def _height(ax: Axes, shape: float, width: float, high: float) -> float:
         columns, rows = np.abs(np.diff([ax.get_xlim(), ax.get_ylim()])).ravel()  # maps may stand beside each other
         return float(np.clip((width - 0.6) * rows / columns, 0.3, (WIDTH - 0.8) * (1 + (len(ax.images) > 1)))) + 0.4
     entries = ax.get_legend().get_texts() if ax.get_legend() else ()
-    rows = sum(any(map(str.isalpha, re.sub(r"\$.*?\$", "", text.get_text()))) for text in ax.get_yticklabels())
+    names = [re.sub(r"\$.*?\$", "", text.get_text()) for text in ax.get_yticklabels()]
+    rows = sum(1 + name.count("\n") / 2 for name in names if any(map(str.isalpha, name)))
     height = float(np.clip(0.8 * width * shape + 0.6, min(LOW, high), high))
-    return max(height, ROW * rows + 0.6) + LINE * len(entries)
+    own = ax.get_window_extent().height / ax.figure.dpi
+    height = max(height, ROW * rows + 0.6, min(own + 0.6, TALL) if own > HIGH and high == HIGH else 0)
+    return height + LINE * len(entries)
 
 
 def _show_labels(panels: list[Axes]) -> None:

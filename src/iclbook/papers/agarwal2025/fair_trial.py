@@ -85,6 +85,8 @@ ARM_NAMES = {
     "uniform1": "rate 1",
     "adam0.001": "Adam 0.001",
 }
+#: Arms whose course is drawn: their ends lie apart.
+SHOWN = ("sgd", "em", "o10", "uniform0.1", "uniform1")
 #: What the schedule is compared with.
 RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
 
@@ -131,7 +133,8 @@ def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: f
         one_rate = name == "sgd" or name.startswith("uniform")
         colour = COLOUR["sgd"] if one_rate else COLOUR["em"] if name in ("em", "alternating") else style.PALETTE[6]
         look = {"color": colour, "lw": 2.6 if name == "em" else 1.3}
-        left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
+        if name in SHOWN:
+            left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
         right.plot([held_out_floor, best[name]], [-n, -n], **look)
         right.plot(best[name], -n, "o", color=colour, ms=5.5)
         beside = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5, "color": colour}

@@ -14,7 +14,7 @@ from ...models.kernels import KERNELS
 from ...statistics import interval
 from ...store import Results
 from ..nagy2026.ladder_figures import in_words
-from .chance import AHEAD, CHANCE_SIZES, NOISY, SMALL
+from .chance import CHANCE_SIZES
 from .descent import OTHERWISE, Array, placements
 from .descent_ladder import Ladder
 from .heads_as_steps import Pairs
@@ -25,127 +25,76 @@ NAMES = {name: sizes.name for name, sizes in WAIT_SIZES.items()} | {"deep": "thr
 
 #: p -> its colour.
 DEGREES = {8: style.PALETTE[3], 4: style.PALETTE[1], 3: style.PALETTE[2], 2: style.PALETTE[0]}
+#: Ground behind words that stand on a line.
+BEHIND = {"fc": style.GROUND, "ec": "none", "pad": 0.5}
+#: Queries and keys that are trained ten times faster.
+FASTER = style.PALETTE[3]
 
 
 def waits(found: Mapping[str, Array]) -> Figure:
-    """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, then those of degree 2 on a linear axis.
+    """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, with the names of a degree's models at their end.
     Dotted: the predicted growth, through the smallest size."""
-    fig, (every, logarithms) = style.figure(2, height=4.6, width_ratios=(1.7, 1))
-    drawn = dict.fromkeys(DEGREES, 0)
-    for name, sizes_of in sorted(WAIT_SIZES.items(), key=lambda item: -item[1].p):
-        p, times = sizes_of.p, found[name]
-        smaller = sizes_of.scale / np.array(sizes_of.scales())
-        growth = np.exp(np.log(times / times[:, :1]).mean(0))
-        look = {"marker": "os^DvP"[drawn[p]], "ls": "", "ms": 5, "color": DEGREES[p], "label": NAMES[name]}
-        drawn[p] += 1
-        every.plot(smaller, growth, **look)
-        every.plot(smaller, growth, color=DEGREES[p], lw=0.8, label="_")
-        if p == 2:
-            tenth = np.diff(times).mean(0)[-1] / np.log10(sizes_of.factor)
-            logarithms.plot(smaller, (times - times[:, :1]).mean(0) / tenth, **look)
-            continue
-        every.plot(smaller, growth[-1] * (smaller / smaller[-1]) ** (p - 2), color=style.INK, ls=":", lw=1)
-        if p < 8 and drawn[p] == 1:
-            words, at = f"{p} factors:\n× {10 ** (p - 2)}", (smaller[-1], growth[-1])
-            every.annotate(words, at, (8, 0), textcoords="offset points", va="top", color=DEGREES[p])
-    every.text(0.9, 1.6e4, f"8 factors: × {10**6:,}", color=DEGREES[8])
-    every.text(1200, 1.1, "2 factors: a little", ha="right", color=DEGREES[2])
-    logarithms.plot([1, 1e3], [0, 3], color=style.INK, ls=":", label="predicted")
-    every.set(xscale="log", yscale="log", xlim=(0.8, 1500), ylim=(0.7, 6e4), ylabel="wait: times longer")
-    every.set_title("the wait of a start ten times smaller", fontsize=10)
-    logarithms.set(xscale="log", ylabel="added wait, in steps of tenfold", title="2 factors: equal additions")
-    for ax in (every, logarithms):
-        ax.set_xlabel("start: times smaller")
-    _stall(logarithms)
-    fig.legend(*every.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8.5)
+    fig, ax = style.figure(height=4.2)
+    said = {8: f"8 factors: × {10**6:,}", 4: "4 factors: × 100", 3: "3 factors: × 10", 2: "2 factors: a little"}
+    for p, colour in DEGREES.items():
+        models = [name for name, sizes in WAIT_SIZES.items() if sizes.p == p]
+        for name in models:
+            smaller = WAIT_SIZES[name].scale / np.array(WAIT_SIZES[name].scales())
+            growth = np.exp(np.log(found[name] / found[name][:, :1]).mean(0))
+            ax.plot(smaller, growth, "o-", lw=1, ms=5, color=colour, label=NAMES[name])
+            law = growth[-1] * (smaller / smaller[-1]) ** (p - 2)
+            if p == 2:
+                law = growth[-1] + np.diff(growth)[-1] * np.log(smaller / smaller[-1]) / np.log(WAIT_SIZES[name].factor)
+            ax.plot(smaller[law > 0], law[law > 0], color=style.INK, ls=":", lw=1)
+        names = textwrap.fill(", ".join(NAMES[name] for name in models), 24)
+        at = {8: (1.1, 2e6), 4: (95, 3e4), 3: (95, 250), 2: (95, 1.2)}[p]
+        ax.text(*at, f"{said[p]}\n{names}", color=colour, va="top", fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(0.8, 1e5), ylim=(0.004, 4e6))
+    ax.set(xlabel="start: times smaller", ylabel="wait: times longer", title="the wait of a start ten times smaller")
     return fig
 
 
-def _stall(ax: Axes) -> None:
-    """A small sketch of what waits: a loss that is flat for long and falls at once."""
-    x, y = np.array([0.45, 0.84, 0.86, 0.88, 0.95]), np.array([0.2, 0.2, 0.18, 0.08, 0.06])
-    ax.plot(x, y, color=style.INK, lw=1.4, transform=ax.transAxes, label="_")
-    ax.text(0.96, 0.22, "loss: flat, flat,\nthen it falls", transform=ax.transAxes, fontsize=8, ha="right")
-
-
-def chance(waited: Results, noisy: Results, counts: Sequence[int]) -> Figure:
-    """Left: wait of two heads against the size of the start on N prompts (geometric means over draws), the logarithm of chance through the smallest size, and the power
-    of symmetric prompts, dotted. Right: wait under SGD against that of gradient flow, both in diffusion times."""
-    fig, (left, right) = style.figure(2, aspect=0.95)
-    for n, colour in zip(counts, style.PALETTE, strict=False):
+def chance(waited: Results, counts: Sequence[int]) -> Figure:
+    """Wait of two heads against the size of the start on N prompts (geometric means over draws), the logarithm of chance through the smallest size, and the power of
+    symmetric prompts, dotted."""
+    fig, ax = style.figure(aspect=0.6)
+    for n, colour in zip(counts[::-2], style.PALETTE[4:], strict=False):
         of = waited.group(str(n))
         times, slope = np.exp(np.log(of["times"]).mean(0)), 1 / np.exp(np.log(of["rate"]).mean())
-        left.plot(CHANCE_SIZES, times, "o", ms=4, color=colour)
+        ax.plot(CHANCE_SIZES, times, "o", ms=5, color=colour)
         fine = np.geomspace(CHANCE_SIZES[-1], CHANCE_SIZES[-1] * 16, 40)
         law = times[-1] - slope * np.log(fine / fine[0])
-        left.plot(fine[law > 1], law[law > 1], color=colour, lw=1)
-        if n not in (counts[0], counts[len(counts) // 2 - 1], counts[-1]):
-            continue  # names of all would lie on each other
-        left.annotate(
-            f"N = {n:,}",
-            (CHANCE_SIZES[-1], times[-1]),
-            (6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=9,
-        )
+        ax.plot(fine[law > 1], law[law > 1], color=colour, lw=1)
+        ax.text(CHANCE_SIZES[-1] / 1.1, times[-1], f"{n:,} prompts", va="center", color=colour, fontsize=9)
     power = np.exp(np.log(np.concatenate([waited[f"{n}/symmetric"] for n in counts])).mean(0))
-    left.plot(CHANCE_SIZES, power, ":", color=style.INK)
-    left.set(
-        xscale="log",
-        yscale="log",
-        xlabel="size of the start",
-        ylabel="wait",
-        title="prompts drawn once",
-        xlim=(2.5e-4, 0.07),
-    )
-    left.invert_xaxis()
-    for marker, (group, (batch, rate)) in zip("os^Dv", NOISY.items(), strict=True):
-        if f"{group}/times" not in noisy.arrays:
-            continue
-        times = np.exp(np.log(noisy[f"{group}/times"]).mean(0))
-        right.plot(
-            AHEAD[SMALL:],
-            times[SMALL:],
-            marker,
-            ms=5,
-            mfc="none",
-            color=style.PALETTE[0],
-            label=rf"$B = {batch}$, $\eta = {rate:g}$",
-        )
-    right.plot(AHEAD[SMALL:], AHEAD[SMALL:], ":", color=style.INK)
-    right.set(
-        xscale="log",
-        yscale="log",
-        xlabel="wait of gradient flow, diffusion times",
-        ylabel="wait, diffusion times",
-        title="fresh prompts, SGD",
-    )
-    style.log_ticks(right, "x", list(AHEAD[SMALL:]))
-    style.log_ticks(right, "y", [1, 3, 10, 30])
-    right.legend(fontsize=8)
+    ax.plot(CHANCE_SIZES, power, ":", color=style.INK)
+    ax.text(CHANCE_SIZES[3], power[4], "symmetric\nprompts", ha="right", va="center", fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(0.06, 3e-4), xlabel="size of the start (smaller →)", ylabel="wait")
+    style.log_ticks(ax, "x", [0.05, 0.01, 0.002])
     return fig
 
 
 def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
     """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
-    fig, ax = style.figure(aspect=0.55)
-    for row, of in enumerate(found.values()):
-        for values, label, marker, colour, shift in (
-            (of["equal"], "equal rates", "o", style.PALETTE[0], -0.17),
-            (of["quicker"], "queries and keys ten times faster", "s", style.PALETTE[3], 0.17),
+    fig, ax = style.figure(height=3.9)
+    names = []
+    for name, of in reversed(found.items()):
+        for rates, values, colour in (
+            ("equal", NAMES[name], style.PALETTE[6]),
+            ("quicker", "Q, K ten times faster", FASTER),
         ):
-            ax.plot(np.exp(values), np.full(len(values), row + shift), "|", color=colour, ms=9, alpha=0.12)
-            mark = {"ms": 8, "mec": style.GROUND, "color": colour, "label": None if row else label}
-            ax.plot(np.exp(np.median(values)), row + shift, marker, zorder=4, **mark)
-            first = f"{np.mean(np.asarray(values) < 0):.0%}"
-            ax.text(0.13, row + shift, first, color=colour, va="center", fontsize=9)
-    ax.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
-    ax.set(xscale="log", xlabel="time of attention over time of values", ylim=(-0.5, len(found)), xlim=(0.12, 18))
+            row = len(names) + 0.12 * (rates == "equal")
+            names.append(values.removesuffix(", embeddings held"))
+            values = np.exp(of[rates])
+            ax.plot(values, np.full(len(values), row), "|", color=colour, ms=12, alpha=0.12)
+            ax.plot(np.median(values), row, "o", ms=8, mec=style.GROUND, color=colour, zorder=4)
+            ax.text(0.065, row, f"in {np.mean(values < 1):.0%}", color=colour, va="center", fontsize=9)
+    ax.set_yticks(range(len(names)), names)
+    for label in ax.get_yticklabels()[1::2]:
+        label.set(color=FASTER, fontsize=8.5)
+    ax.set(xscale="log", xlabel="time of attention over time of values", ylim=(len(names) - 0.4, -1), xlim=(0.06, 18))
     _sides(ax, "attention first", "values first")
     style.log_ticks(ax, "x", [0.25, 0.5, 1, 2, 4, 8])
-    fig.legend(loc="outside upper center", ncols=2)
     return fig
 
 
@@ -175,8 +124,8 @@ def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: fl
 
 #: Ratios of both panels of :func:`rates`, and how they are marked.
 MARKS = (
-    (("values_plain", "uniform"), "values and outputs ten times faster", "o", style.PALETTE[0], -0.22),
-    (("routing_plain", "routing_uniform"), "queries and keys ten times faster", "s", style.PALETTE[3], 0.16),
+    (("values_plain", "uniform"), "values × 10", "o", style.PALETTE[0], -0.17),
+    (("routing_plain", "routing_uniform"), "queries, keys × 10", "s", FASTER, 0.17),
 )
 
 
@@ -184,28 +133,31 @@ def rates(found: Mapping[str, Race]) -> Figure:
     """Ratios of steps with 95 % intervals over seeds. Left: both arms at the plain base rate, over the plain rate; the best uniform rate is a diamond.
     Right: each at its best base rate, over the best uniform rate, which is the dotted line."""
     fig, (left, right) = style.figure(2, aspect=1.05, sharey=True)
+    look = {"textcoords": "offset points", "ha": "center", "fontsize": 9, "bbox": BEHIND}
     for row, logs in enumerate(found.values()):
         for (left_of, right_of), label, marker, colour, shift in MARKS:
             for ax, values in ((left, logs[left_of]), (right, logs[right_of])):
                 mean, low, high = np.exp(interval(values))
-                ax.plot(np.exp(values), np.full(len(values), row + shift + 0.14), "|", color=colour, ms=5, alpha=0.5)
                 ax.plot([low, high], [row + shift] * 2, color=colour, lw=2)
                 ax.plot(mean, row + shift, marker, color=colour, ms=7, label=None if row else label)
+                if row == (0 if shift < 0 else len(found) - 1):
+                    at = {"xytext": (0, -40 * shift), "va": "bottom" if shift < 0 else "top"}
+                    ax.annotate(label, (mean, row + shift), color=colour, **look, **at)
         best = np.exp(logs["uniform_plain"].mean())
-        left.plot(best, row, "D", color=style.INK, mfc="none", label=None if row else "one best rate for all")
-    left.set(xscale="log", xlabel="steps, over steps at the plain rate", title="all at a low base rate")
-    right.set(xscale="log", xlabel="steps, over steps at the\nbest rate for all", title="each at its best base rate")
+        left.plot(best, row, "D", color=style.INK, mfc="none")
+        if row == 0:
+            left.annotate("best rate\nfor all", (best, row), xytext=(0, 7), va="bottom", **look)
+    left.set(xscale="log", xlabel="steps, over steps at the plain rate", title="at a low base rate")
+    right.set(xscale="log", xlabel="steps, over steps at the best rate for all", title="each at its best base rate")
+    style.log_ticks(left, "x", [0.03, 0.1, 0.3, 1])
+    style.log_ticks(right, "x", [0.3, 0.5, 1, 2])
+    left.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
+    left.set(ylim=(len(found), -1.5), xlim=(0.03, 2.2))
+    right.set_xlim(0.28, 4)
+    right.axvspan(0.28, 0.5, color=style.GRID, alpha=0.5, lw=0)
+    right.text(0.29, -0.7, "twice\nas fast", fontsize=9)
     for ax in (left, right):
         _sides(ax, "faster", "slower")
-    lowest = right.get_xlim()[0]
-    right.axvspan(lowest, 0.5, color=style.GRID, alpha=0.5, lw=0)
-    right.text(1.2 * lowest, len(found) - 0.3, "twice as fast", fontsize=9)
-    style.log_ticks(left, "x", [0.1, 0.3, 1])
-    style.log_ticks(right, "x", [0.1, 1, 10])
-    left.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
-    left.set(ylim=(len(found) - 0.2, -0.75), xlim=(None, 2.2))
-    right.set_xlim(left=lowest)
-    fig.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
     return fig
 
 
@@ -314,26 +266,28 @@ def areas(by: Mapping[str, Mapping[str, Array]]) -> Figure:
     return fig
 
 
-HEADS = {"h1": "one head", "h2": "two heads", "linear": "linear attention"}
+HEADS = {"h1": "one head", "h2": "two heads", "linear": "linear\nattention"}
 
 
 def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """Share that the best step with each kernel leaves unexplained of trained heads, one mark a run; models are named at their best kernel."""
-    fig, ax = style.figure(aspect=0.62)
-    names = [*KERNELS, "centred"]
-    for i, (group, label) in enumerate(HEADS.items()):
-        look = {"ls": "", "marker": "osD"[i], "color": style.PALETTE[(0, 3, 2)[i]], "label": label}
-        rows = np.arange(len(names)) + 0.22 * (i - 1)
-        for run in range(len(found[group]["linear"])):
-            ax.plot([found[group][k][run] for k in names], rows, **look)
-        best = names.index(min(names, key=lambda kernel: found[group][kernel].mean()))
-        below, place = group == "linear", np.sqrt(found[group][names[best]].min() * found[group][names[best]].max())
-        at = place, rows[best] + (0.15 if below else -0.15)
-        ax.text(*at, label, color=look["color"], ha="center", va="top" if below else "bottom")
+    """Share that the best step with each kernel leaves unexplained of trained heads, one mark a run; the best kernel of each model is coloured and named."""
+    fig, ax = style.figure(height=2.9)
+    names = {name: "RBF" if name == "rbf" else name for name in KERNELS} | {"centred": "linear, centred"}
+    look = {"textcoords": "offset points", "ha": "center", "fontsize": 9, "bbox": BEHIND}
+    for row, (group, colour) in enumerate(zip(HEADS, (style.PALETTE[k] for k in (0, 3, 2)), strict=True)):
+        order = sorted(names, key=lambda kernel: found[group][kernel].mean())
+        for place, kernel in enumerate(order):
+            best, left = place == 0, found[group][kernel]
+            shown = {"color": colour, "ms": 8} if best else {"color": style.COLOURS["dummy"], "ms": 5}
+            ax.plot(left, np.full(len(left), row), "o", label=names[kernel], **shown)
+            if place < 2:
+                at = {"xy": (np.exp(np.log(left).mean()), row), "xytext": (0, 6 if best else -6)}
+                at |= {"va": "bottom" if best else "top", "color": colour if best else style.INK}
+                ax.annotate(names[kernel], **at, **look)
     ax.axvline(0.01, color=style.INK, ls=":")
-    ax.text(0.0105, -0.75, "one per cent", va="top", fontsize=9)
-    ax.set_yticks(range(len(names)), ["RBF" if name == "rbf" else name for name in KERNELS] + ["linear,\ncentred"])
-    ax.set(xscale="log", xlim=(1.2e-4, 1), xlabel="share left unexplained", ylim=(len(names) - 0.4, -0.8))
+    ax.text(0.0107, -0.65, "one per cent", va="top", fontsize=9)
+    ax.set_yticks(range(len(HEADS)), HEADS.values())
+    ax.set(xscale="log", xlim=(1.5e-4, 1), xlabel="share left unexplained", ylim=(len(HEADS) - 0.5, -0.7))
     return fig
 
 
@@ -360,43 +314,48 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
         for label, (runs, colour) in kinds.items():
             for ax, values in ((sums, of.sums), (shares, 1 - of.taken)):
                 ax.plot(values[runs], shift[runs], "o", color=style.PALETTE[colour], ms=4, label=label)
+    look = {"ha": "center", "va": "bottom", "fontsize": 9}
+    sums.text(0.0025, -0.42, "both signs", color=style.PALETTE[0], **look)
+    sums.text(0.75, 3.0, "one sign", color=style.PALETTE[6], **look | {"ha": "right", "va": "center"})
     sums.axvline(0.05, color=style.INK, ls=":")
-    sums.text(0.045, -0.45, "cancel", ha="right", fontsize=9)
     _sides(shares, "debiased", "plain")
-    sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$", title="do the outputs cancel?")
+    sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$ (1: nothing cancels)", title="do the outputs cancel?")
     shares.set(xscale="log", xlabel="error of debiased step over plain", title="which step fits better?")
+    style.log_ticks(sums, "x", [1e-4, 0.001, 0.01, 0.1, 1])
     style.log_ticks(shares, "x", [0.1, 0.2, 0.5, 1, 2, 5])
     sums.set_yticks(range(len(PLACES)), list(PLACES.values()))
-    sums.set_ylim(len(PLACES) - 0.5, -0.75)
-    handles, labels = sums.get_legend_handles_labels()
-    shown = dict(zip(labels, handles, strict=True))
-    fig.legend(shown.values(), shown, loc="outside upper center", ncols=3)
+    sums.set_ylim(len(PLACES) - 0.5, -0.95)
     return fig
 
 
 def ladder(found: Ladder) -> Figure:
     """Share of descending stacks among the nearest: quartiles (bar) and median (line) of fresh stacks of each kind, all depths together; models as discs, controls open."""
-    known = {"stacks that descend": [judge.yes for judge in found.judges.values()]}
-    known |= {label: [judge.no[kind] for judge in found.judges.values()] for kind, label in KINDS.items()}
-    fig, ax = style.figure(height=4.5)
+    judges = found.judges.values()
+    known = {"stacks that descend": np.concatenate([judge.yes for judge in judges])}
+    kinds = {label: np.concatenate([judge.no[kind] for judge in judges]) for kind, label in KINDS.items()}
+    nearest = max(kinds, key=lambda kind: kinds[kind].mean())
+    known[nearest] = kinds.pop(nearest)
+    known["other imitations"] = np.concatenate([*kinds.values()])
+    fig, ax = style.figure(height=3.9)
     for row, every in enumerate(known.values()):
-        low, middle, high = np.quantile(np.concatenate(every), (0.25, 0.5, 0.75))
+        low, middle, high = np.quantile(every, (0.25, 0.5, 0.75))
         colour = style.COLOURS["measured"] if row == 0 else style.COLOURS["dummy"]
-        ax.plot([low, high], [row, row], color=colour, lw=9, alpha=0.45, solid_capstyle="butt")
+        ax.plot([low, high], [row, row], color=colour, lw=12, alpha=0.45, solid_capstyle="butt")
         ax.plot([middle, middle], [row - 0.28, row + 0.28], color=colour, lw=2.4)
-    look = {"ls": "", "marker": "o", "ms": 5, "color": style.PALETTE[3]}
-    for i, (name, said) in enumerate(found.ladder.items()):
-        row = len(known) + i
-        ax.plot(said, row - 0.15 + _apart(said), **look, label=None if i else "language model")
+    look = {"ls": "", "marker": "o", "ms": 6, "color": style.PALETTE[3]}
+    for row, (name, said) in enumerate(found.ladder.items(), len(known)):
+        ax.plot(said, row - 0.15 + _apart(said), **look, label="language model")
         if name in found.controls:
-            alone, label = found.controls[name], None if i else "copy without regression"
-            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label=label)
+            alone = found.controls[name]
+            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label="control")
     ax.axhline(len(known) - 0.5, color=style.INK, lw=0.9)
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
-    ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)], fontsize=8)
+    ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)])
     ax.set(xlim=(-0.03, 1.03), xlabel="share of the 25 nearest stacks that descend")
+    key = "● language model\n○ never saw a regression"
+    look = {"ha": "right", "va": "center", "fontsize": 9, "bbox": BEHIND}
+    ax.text(0.97, len(known) + 3.5, key, color=style.PALETTE[3], **look)
     ax.invert_yaxis()
-    fig.legend(loc="outside upper center", ncols=2)
     return fig
 
 

@@ -101,14 +101,14 @@ def preconditioner_records(results: Results, found: Preconditioners, seed_sweep:
 
 
 def plot_preconditioners(found: Preconditioners) -> Figure:
-    """KQ blocks of the first run that splits, Sigma^-1, the linear preconditioner at its best and as trained; each over its largest entry."""
-    titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "optimal\nlinear KQ", "trained\nlinear KQ"]
-    fig, axes = style.figure(5, height=2.0, squeeze=False)
+    """KQ blocks of the first run that splits, Sigma^-1, and the linear preconditioner at its best; each over its largest entry."""
+    titles = ["head 1", "head 2", r"$\Sigma^{-1}$", "best linear layer"]
+    fig, axes = style.figure(4, height=2.1, squeeze=False)
     blocks = found.blocks[int(np.argmax(found.split))]
-    shown = [*blocks, np.linalg.inv(found.task.covariance), found.best(), found.linear[0]]
+    shown = [*blocks, np.linalg.inv(found.task.covariance), found.best()]
     for ax, matrix, title in zip(axes[0], shown, titles, strict=True):
         largest = np.abs(matrix).max()
-        style.heatmap(ax, matrix / largest, 1.0, title=rf"{title} $\div$ {largest:.2f}")
+        style.heatmap(ax, matrix / largest, 1.0, title=f"{title}\n÷ {largest:.2f}")
     return fig
 
 

@@ -228,7 +228,7 @@ def plot_multitask(settings: Settings, run: int) -> Figure:
     """Figures 3.2 to 3.5: KQ's top block above OV's response block of each head, a row for each head count, a panel for each setting; every head on its own
     colour scale. Framed: responses that go to the other task, a tenth of the head's largest or more."""
     counts, cell = list(next(iter(settings.values()))), 1.6
-    fig, axes = style.figure(len(settings), height=4.9)
+    fig, axes = style.figure(len(settings), height=5.4)
     for ax, (setting, by_h) in zip(axes, settings.items(), strict=True):
         rows = [
             [(a / abs(a).max(), b / abs(b).max()) for a, b in zip(h.top[run], h.response[run], strict=True)]

@@ -59,7 +59,7 @@ def linear_records(linear: Curve, frozen: Curve, two: Curve, L: int) -> Records:
 
 def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: Array, trained: int) -> Figure:
     """ICL error of linear attention under both readings of 1/L, and of softmax attention, against context length."""
-    fig, ax = style.figure(aspect=0.55)
+    fig, ax = style.figure(height=3.7)
     lengths, colour = linear.lengths, style.COLOURS["gd"]
     ax.plot(lengths, frozen, color=colour, ls="none", marker="x", label=f"linear, 1/{trained} frozen")
     style.theory_line(ax, lengths, closed, "closed form at the trained rate")
@@ -71,7 +71,11 @@ def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: 
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     top = min(1.9, float(np.max(frozen)) * 1.05)
     ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, top))
-    ax.legend(fontsize=8, loc="upper center")
+    look = {"ha": "right", "va": "center", "fontsize": 9}
+    ax.text(78, 0.62 * top, f"linear, 1/{trained} frozen", color=colour, **look)
+    ax.text(lengths[1], curves[1].mean[0], "softmax, one head", color=style.COLOURS[1], **look | {"ha": "left"})
+    ax.text(lengths[-1], 0.04 * top, "softmax, two heads", color=style.COLOURS[2], **look)
+    ax.text(lengths[0], 0.04 * top, "linear, 1/L at hand", color=colour, **look | {"ha": "left"})
     return fig
 
 

@@ -17,7 +17,6 @@ from ...statistics import Estimate, run_sd
 from . import loss, predictors, true_loss
 from .circuits import Heads, Records
 from .loss import Array
-from .trained_circuits import legend_below
 
 # -- the approximate loss -----------------------------------------------------------------------------------------------
 
@@ -174,7 +173,22 @@ def plot_gap(found: Gap) -> Figure:
     guide = 0.5 * median[0] * (GAMMAS / GAMMAS[0]) ** 2
     ax.loglog(GAMMAS, guide, color=style.COLOURS["theory"], ls=":", label="slope 2")
     ax.set(xlabel="γ", ylabel="gap to debiased GD")
-    ax.legend(fontsize=8)
+    for values, words, side, colour in (
+        (bound, r"paper: $\sqrt{1+\sigma^2}\,\gamma d$", 2.5, style.COLOURS["paper"]),
+        (high, "99 % of prompts", 3, style.COLOURS["measured"]),
+        (median, "median prompt", 3, style.COLOURS["measured"]),
+        (guide, "slope 2", 0.4, style.INK),
+    ):
+        at = len(GAMMAS) // 3 if side > 1 else len(GAMMAS) // 2
+        ax.text(
+            GAMMAS[at],
+            side * values[at],
+            words,
+            color=colour,
+            fontsize=9,
+            ha="right" if side > 1 else "left",
+            va="center",
+        )
     return fig
 
 
@@ -298,7 +312,11 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
             ax.axvline(xi_paper, color=style.COLOURS["dummy"], lw=0.9, ls=":", label=f"ξ = {xi_paper:g}")
         ax.set(xlabel="ξ = d / L", title=f"σ² = {s2:g}")
     axes[0].set_ylabel("GD over Bayes")
-    legend_below(fig, axes[0])
+    look = {"fontsize": 9, "va": "center"}
+    axes[0].text(0.012, 8.3, "ratio of excess risks", color=style.PALETTE[4], **look)
+    axes[0].text(10, 3.6, "paper's bound", color=style.COLOURS["paper"], ha="right", **look)
+    axes[0].text(0.012, 1.9, "ratio of total risks", color=style.COLOURS["gd"], **look)
+    axes[0].text(xi_paper, 1.03, f" ξ = {xi_paper:g}", **look | {"va": "bottom"})
     return fig
 
 

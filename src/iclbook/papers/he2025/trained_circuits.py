@@ -323,6 +323,9 @@ def plot_limits(text: ByCount, code: ByCount) -> Figure:
         (f"H = {n}{end}", of[n], {"color": style.COLOURS[n]} | look) for n in text for of, end, look in looks
     ]
     fig, axes = plot_trajectories(trajectories, 3.3, "γ (weighted mean of |ω|)")
-    axes[0].lines[-1].set_label("paper: {:g} and {:g}".format(*paper_limits()))
-    legend_below(fig, axes[0])
+    for n, height in zip(text, (0.49, 0.44, 0.39), strict=False):
+        axes[0].text(8e3, height, f"H = {n}", color=style.COLOURS[n], fontsize=9)
+    for ax, limit, place in zip(axes, paper_limits(), ("bottom", "top"), strict=True):
+        look = {"color": style.COLOURS["paper"], "fontsize": 9, "va": place, "textcoords": "offset points"}
+        ax.annotate(f"paper: {limit:g}", (1, limit), (0, 3 if place == "bottom" else -3), **look)
     return fig

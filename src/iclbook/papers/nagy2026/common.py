@@ -83,12 +83,14 @@ def strip(
     marker: str = "o",
     label: str | None = None,
     typical: bool = False,
+    row: bool = False,
 ) -> None:
-    """Draw the seeds as small marks beside ``x``, and their mean, or the ``typical`` value (Hodges-Lehmann), as a bar across; values ``(seeds,)``."""
+    """Draw the seeds as small marks beside ``x``, or in a ``row`` at that height, and their mean, or the ``typical`` value (Hodges-Lehmann), as a bar across; values ``(seeds,)``."""
     bar = Estimate.typical(values).value if typical else values.mean()
     spread = np.linspace(-0.06, 0.06, len(values)) if len(values) > 1 else np.zeros(1)
-    ax.plot(x + spread, values, marker, ms=2.6, mew=0, alpha=0.6, color=colour, label=label)
-    ax.plot([x - 0.09, x + 0.09], [bar] * 2, color=colour, lw=2.2, solid_capstyle="butt")
+    seeds, centre = (x + spread, values), ([x - 0.09, x + 0.09], [bar] * 2)
+    ax.plot(*seeds[:: -1 if row else 1], marker, ms=3.4, mew=0, alpha=0.6, color=colour, label=label)
+    ax.plot(*centre[:: -1 if row else 1], color=colour, lw=2.2, solid_capstyle="butt")
 
 
 def cross(ax: Axes, x: Any, y: Any, label: str | None = None, **look: Any) -> None:

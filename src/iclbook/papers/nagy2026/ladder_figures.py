@@ -15,7 +15,7 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from .arithmetic import SERIES
-from .common import cross, legend_above, named_ticks
+from .common import cross, named_ticks
 from .ladder import Get, Model, by_size, controls, mixed
 from .probe_statistics import errors
 
@@ -48,12 +48,6 @@ def _curves(ax: Axes, get: Get, curve: Curve, with_controls: bool = False) -> No
         ax.plot(*mean(runs), color=colour, lw=1.7, label=in_words(name))
 
 
-def _legend(fig: Figure, ax: Axes) -> None:
-    """One legend over the panels: sizes, and what dashes mean."""
-    ax.plot([], [], color=style.COLOURS["dummy"], lw=1.1, ls="--", label="never saw a regression")
-    legend_above(fig, ax, 3)
-
-
 def _steps(m: Model) -> np.ndarray:
     return np.maximum(m.steps, START)
 
@@ -66,50 +60,41 @@ def _over_training(ax: Axes, label: str) -> None:
 
 
 def layers(get: Get) -> Figure:
-    """Figures 2a and 5 and section 8.4's first finding, at the end of training: error of the estimate by depth, surprisal in a repeated block by depth, and
-    updates against residuals of the largest model with their line."""
-    fig, axes = style.figure(3, height=3.3)
+    """Figure 2a and section 8.4's first finding, at the end of training: error of the estimate by depth, and surprisal in a repeated block by depth."""
+    fig, axes = style.figure(2, height=3.3)
 
     def depth(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.linspace(0, 1, len(values)), values
 
     _curves(axes[0], get, lambda m: depth(errors(m.arrays["lines_estimate"][-1], m.target)), with_controls=True)
     _curves(axes[1], get, lambda m: depth(m.arrays["block10_surprisal"][-1].mean(0)))
-    axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, None))
-    axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal (nats)", yscale="log")
-    largest = mixed(get)[-1]
-    residual, update = (largest.target[:, None] - largest.final[:, :-1]).ravel(), np.diff(largest.final, axis=1).ravel()
-    axes[2].plot(residual, update, ".", ms=3, alpha=0.35, color=style.PALETTE[4])
-    slope, shift = np.polyfit(residual, update, 1)
-    ends = np.array([residual.min(), residual.max()])
-    axes[2].plot(ends, slope * ends + shift, color=style.INK, lw=1.6)
-    low, high = (
-        slope_printed * ends for slope_printed in sorted(1 - np.array(SERIES["rho_predicted"], dtype=float))[::2]
-    )
-    axes[2].fill_between(ends, low, high, color=style.COLOURS["paper"], alpha=0.35, lw=0, zorder=3)
-    axes[2].axhline(0, color=style.INK, lw=0.6)
-    axes[2].set(xlabel="residual (digits)", ylabel="update (digits)", xticks=(-5, 0, 5))
-    axes[2].set_title(f"{in_words(largest.name)}:\nslope {slope:.2f} (printed: shaded)", fontsize=9)
-    _legend(fig, axes[0])
+    axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, 3.4), xlim=(0, 1))
+    axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal (nats)", yscale="log", xlim=(0, 1))
+    axes[0].text(0.03, 0.15, "grey: never saw a regression", color=style.COLOURS["dummy"], fontsize=9)
+    style.name_ends(axes[1])
     return fig
 
 
 def development(get: Get) -> Figure:
     """Figure 3 over training: error reduction with the printed range of its valley and of its peak, and copying of a repeated block."""
     fig, (reduction, induction) = style.figure(1, 2, height=4.4, sharex=True)
-    for (low, high), label in ((PRINTED_VALLEYS, "printed"), (PRINTED_PEAKS, None)):
-        reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0, label=label)
+    words = {"fontsize": 8.5, "va": "center", "color": style.COLOURS["paper"]}
+    for (low, high), label in ((PRINTED_VALLEYS, "printed valleys"), (PRINTED_PEAKS, "printed peaks")):
+        reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0)
+        reduction.text(START, (low + high) / 2, label, **words)
     _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_controls=True)
     _curves(induction, get, lambda m: (_steps(m), (m.arrays["block10_margin"] > 0).mean(1)))
     copied = np.mean([(m.arrays["block10_margin"] > 0).mean(1) for m in mixed(get)], 0)
     begun = _steps(mixed(get)[0])[copied > 0.5][:1]
     for ax in (reduction, induction):
         ax.vlines(begun, *ax.get_ylim(), color=style.INK, lw=1, ls=":", label="copying half right", zorder=0)
+    for step in begun:
+        induction.text(step / 2, 0.55, "copying half right", ha="right", fontsize=8.5)
     reduction.axhline(0, color=style.INK, lw=0.8)
     _over_training(reduction, "error reduction (digits)")
     _over_training(induction, "induction accuracy")
     reduction.label_outer()
-    _legend(fig, reduction)
+    style.name_ends(reduction)
     return fig
 
 
@@ -125,25 +110,38 @@ def signs(get: Get) -> Figure:
             ax.plot([at, at], [drawn.min(), drawn.max()], label="noise, forty draws" if first else None, **bar)
             ax.plot([at], [m.aligned().signs], "o", color=style.PALETTE[0], label="a model" if first else None)
     ax.axhline(0.5, color=style.INK, lw=0.8)
-    named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8)
+    named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8.5)
+    ax.set_xlim(-0.5, len(sizes) - 0.5)
     ax.set_ylabel("updates with the residual's sign (share)")
-    legend_above(fig, ax, 3)
+    words = {"fontsize": 9, "textcoords": "offset points", "va": "center"}
+    ax.annotate(
+        "printed range",
+        (len(sizes) - 0.55, PRINTED_SIGNS[0]),
+        (0, 7),
+        ha="right",
+        color=style.COLOURS["paper"],
+        **words,
+    )
+    ax.annotate("a model", (at, m.aligned().signs), (-9, 0), ha="right", color=style.PALETTE[0], **words)
+    ax.annotate("noise", (at, drawn.max()), (-9, -6), ha="right", color=style.PALETTE[1], **words)
     return fig
 
 
 def rates(get: Get) -> Figure:
     """Figure 5: the rate that the slope predicts against the one that is observed, one disc a model of the ladder; crosses: the printed pairs."""
     fig, ax = style.figure(1, height=3.6)
-    every = [(m.aligned().rho_pred, m.aligned().rho_obs, m.name) for m in mixed(get)]
-    for colour, name in zip(style.PALETTE, by_size(mixed(get)), strict=False):
-        pairs = [(predicted, observed) for predicted, observed, of in every if of == name]
-        ax.plot(*zip(*pairs, strict=True), "o", color=colour, label=in_words(name))
+    every = np.array([(m.aligned().rho_pred, m.aligned().rho_obs) for m in mixed(get)])
+    ax.plot(*every.T, "o", color=style.COLOURS["measured"], label="the ladder")
+    lowest = every[every[:, 1].argmin()]
+    ax.annotate("the ladder", lowest, (8, 0), textcoords="offset points", va="center", color=style.COLOURS["measured"])
     printed = [[float(x) for x in SERIES[name]] for name in ("rho_predicted", "rho_observed")]
     cross(ax, *printed, "printed")
-    low = 0.95 * min(min(pair[:2]) for pair in every)
+    words = {"textcoords": "offset points", "color": style.COLOURS["paper"]}
+    ax.annotate("printed", [max(printed[0]), min(printed[1])], (4, -4), **words)
+    low = 0.95 * every.min()
     ax.plot([low, 1], [low, 1], color=style.INK, lw=0.9, ls=":", label="equal", zorder=0)
+    ax.text(0.51, 0.49, "equal", fontsize=9, va="top")
     ax.set(xlabel=r"predicted by the slope, $1 - \alpha$", ylabel="observed decay by layer")
-    legend_above(fig, ax, 4)
     return fig
 
 
@@ -167,7 +165,7 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
     life.set(xlabel="error reduction: peak to end", ylim=(6.4, -0.6))
     cross(forecast, correlations, range(3))
     forecast.axvline(0, color=style.INK, lw=0.8)
-    forecast.set_yticks(range(3), ("its own end", "another task", "another task"))
+    forecast.set_yticks(range(3), ("its own end", "another task (+)", "another task (−)"))
     forecast.set(xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5))
     keys = ("probes/sinks/early", "probes/sinks/middle", "probes/sinks/late")
     measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]

@@ -108,24 +108,24 @@ def table(runs: dict[str, MaskRuns]) -> Table:
 
 def figure(runs: dict[str, MaskRuns]) -> Figure:
     """Section 9.1: mean change of the error by each mask with two standard errors over seeds and prompts, by setting; the last row: printed."""
-    names = [*runs, "printed (one seed)"]
-    fig, ax = style.figure(height=0.9 + 0.27 * len(names))
-    for j, (mask, marker) in enumerate(zip(MASKED, "sD^", strict=True)):
-        place, colour = np.arange(len(names)) + (j - 1) * 0.22, style.PALETTE[j]
-        means = [run.mean_change(mask) for run in runs.values()]
-        values, errors = np.array([(mean.value, mean.error) for mean in means]).T
-        look = {"fmt": marker, "ms": 5, "capsize": 2, "color": colour}
-        ax.errorbar(values, place[:-1], xerr=2 * errors, label=f"{mask} mask", **look)
-        mark = {"ms": 7, "mfc": colour, "mec": style.COLOURS["paper"], "mew": 1.6}
-        ax.plot([PRINTED_CHANGE[mask]], place[-1:], marker, **mark)
-    ax.axvline(0, color=style.INK, lw=0.8)
-    ax.set_yticks(range(len(names)), names, fontsize=8)
-    ax.get_yticklabels()[-1].set_color(style.COLOURS["paper"])
-    ax.grid(axis="y", visible=False)
-    ax.invert_yaxis()
-    ax.text(0, -0.75, "← helps    hurts →", ha="center", fontsize=9)
-    ax.set(xlabel="change of the error (%)", ylim=(None, -1.4))
-    legend_above(fig, ax, 3)
+    fig, axes = style.figure(2, height=3.6, sharex=True)
+    for ax, attention in zip(axes, ("softmax", "linear"), strict=True):
+        of = {name.removeprefix(f"{attention}, "): run for name, run in runs.items() if name.startswith(attention)}
+        names = [*of, "printed"]
+        for j, (mask, marker) in enumerate(zip(MASKED, "sD^", strict=True)):
+            place, colour = np.arange(len(names)) + (j - 1) * 0.24, style.PALETTE[(0, 1, 3)[j]]
+            values, errors = np.array([(m.value, m.error) for m in (run.mean_change(mask) for run in of.values())]).T
+            look = {"fmt": marker, "ms": 5.5, "capsize": 0, "color": colour}
+            ax.errorbar(values, place[:-1], xerr=2 * errors, label=f"{mask} mask", **look)
+            ax.plot([PRINTED_CHANGE[mask]], place[-1:], "x", ms=7, mew=1.8, color=colour)
+        ax.axvline(0, color=style.INK, lw=0.8)
+        ax.axhline(len(of) - 0.5, color=style.GRID, lw=0.8)
+        ax.set_yticks(range(len(names)), names)
+        ax.get_yticklabels()[-1].set_color(style.COLOURS["paper"])
+        ax.grid(axis="y", visible=False)
+        ax.text(0, -0.7, "← helps    hurts →", ha="center", fontsize=9)
+        ax.set(xlabel="change of the error (%)", title=f"{attention} attention", ylim=(len(of) + 0.5, -1.2))
+    legend_above(fig, axes[0], 3, fontsize=9)
     return fig
 
 

@@ -13,7 +13,7 @@ from ...statistics import Estimate
 from ...store import Results
 from ...training import Study
 from .arithmetic import printed_numbers
-from .common import best_gain, by_setting, cross, expected_error, legend_above, named_ticks, on_probes, strip
+from .common import best_gain, by_setting, cross, expected_error, named_ticks, on_probes, strip
 from .studies import SPECTRUM
 
 #: Steps that the paper's table shows, and what it prints there.
@@ -192,31 +192,37 @@ def figure(settings: dict[str, Trajectory]) -> Figure:
     axes[0].set_yscale("log")
     axes[0].set_yticks([5, 10, 20], ["5", "10", "20"])
     axes[0].minorticks_off()
-    legend_above(fig, axes[0], 4)
+    names = list(with_adam(settings))
+    for colour, name, height in zip(style.PALETTE, names, (0.917, 0.886), strict=False):
+        axes[1].text(6, height, name.split(",")[0], color=colour, fontsize=9, va="bottom")
+    axes[2].text(
+        STEPS[2] / 1000, PRINTED["gain"][2] + 0.12, "printed", color=style.COLOURS["paper"], ha="center", fontsize=9
+    )
     axes[2].axhline(0, color=style.INK, lw=0.8)
     axes[2].set_ylim(-1, 1)
     return fig
 
 
 def gains_figure(settings: dict[str, Trajectory]) -> Figure:
-    """Trained gain of each covariate, every seed, beside the best one-layer gain and the inverse spectrum."""
+    """Trained gain of the covariates of each variance, every seed, beside the best one-layer gain and the inverse spectrum."""
     fig, ax = style.figure(height=3.2)
-    lam, best, every = np.array(SPECTRUM), best_gain(SPECTRUM, LENGTH), with_adam(settings)
+    lam, first = np.unique(SPECTRUM, return_index=True)
+    best = best_gain(SPECTRUM, LENGTH)[first]
     x = np.arange(len(lam))
-    for i, (name, trajectory) in enumerate(every.items()):
-        for j in x:
-            place = j + (i - (len(every) - 1) / 2) * 0.72 / len(every)
-            strip(ax, place, trajectory.gains[:, j], style.PALETTE[i], "osD^vP"[i], name if j == 0 else None)
+    for i, (name, trajectory) in enumerate(with_adam(settings).items()):
+        colour = style.PALETTE[i]
+        for j, variance in enumerate(lam):
+            gains = trajectory.gains[:, np.equal(SPECTRUM, variance)].ravel()
+            strip(ax, j + (-0.18, 0.18)[i % 2], gains, colour, "os"[i % 2], name if j == 0 else None)
+        ax.text(2 + (-0.3, 0.3)[i % 2], 0.42, name.split(",")[0], color=colour, ha=("right", "left")[i % 2], fontsize=9)
     ax.hlines(best, x - 0.4, x + 0.4, lw=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
-    inverse, top = 1 / lam * best[0] * lam[0], 1.02
+    ax.text(0.5, best[1] - 0.04, "best one-layer gain", ha="center", va="top", fontsize=9)
+    inverse, top = best[-1] * lam[-1] / lam, 1.02
     inside = inverse <= top
-    look = {"color": style.INK, "ms": 7, "mew": 1.6, "zorder": 4}
-    ax.plot(x[inside], inverse[inside], "x", label="∝ inverse spectrum", **look)
-    for value in np.unique(inverse[~inside]):
-        ax.annotate(
-            f"× at {value:.0f},\noff the axis", (x[inverse == value].mean(), top), ha="center", va="top", fontsize=8
-        )
+    ax.plot(x[inside], inverse[inside], "x", label="∝ inverse spectrum", color=style.INK, ms=8, mew=1.6, zorder=4)
+    ax.text(2.08, inverse[2], "∝ inverse spectrum", va="center", fontsize=9)
+    for place in x[~inside]:
+        ax.annotate(f"× at {inverse[place]:.0f} ↑", (place, top), ha="center", va="top", fontsize=9)
     ax.set(xlabel="variance λ of the covariate", ylabel="gain", ylim=(-0.12, top))
     named_ticks(ax, [f"{v:g}" for v in lam])
-    legend_above(fig, ax, 4, markerscale=1.5)
     return fig

@@ -130,41 +130,46 @@ def models_apart(readings: Mapping[str, Guided]) -> dict[str, int]:
 
 def figure(readings: Mapping[str, Guided]) -> Figure:
     """Section 9.5: error by context length of both models under each reading, every seed; crosses: printed."""
-    fig, axes = style.figure(len(readings), height=3.1, sharey=True, squeeze=False)
-    for ax, (reading, g) in zip(axes[0], readings.items(), strict=True):
-        for j, (model, (name, colour, marker)) in enumerate(MODELS.items()):
-            x = np.arange(len(CONTEXTS)) + (j - 0.5) * 0.34
+    fig, axes = style.figure(2, height=3.4, sharey=True)
+    for ax, (model, (name, _, _)) in zip(axes, MODELS.items(), strict=True):
+        x = np.arange(len(CONTEXTS))
+        for j, (reading, g) in enumerate(readings.items()):
             for i, values in enumerate(g.errors[model]):
-                strip(ax, x[i], values, colour, marker, name if i == 0 else None)
-            cross(ax, x, PRINTED_ERRORS[model], None if j else "printed", ls=(0, (5, 3)), lw=0.9, zorder=2)
+                label = READING_NAMES[reading] if i == 0 else None
+                strip(ax, x[i] + (j - 1.5) * 0.2, values, style.PALETTE[j], "osD^"[j], label)
+        cross(ax, x, PRINTED_ERRORS[model], ls=(0, (5, 3)), lw=0.9)
         named_ticks(ax, CONTEXTS)
         ax.set_yscale("log")
         ax.set_yticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
         ax.minorticks_off()
-        ax.set_xlabel("examples")
-        ax.set_title(READING_NAMES[reading].replace(", ", ",\n"), fontsize=9)
-    axes[0, 0].set_ylabel("error")
-    legend_above(fig, axes[0, 0], 3, markerscale=1.5)
+        ax.set(xlabel="examples", title=name)
+    axes[0].text(
+        2.4, 1.15 * PRINTED_ERRORS["baseline"][2], "printed", color=style.COLOURS["paper"], ha="right", fontsize=9
+    )
+    axes[0].set_ylabel("error")
+    legend_above(fig, axes[0], 2, fontsize=9, markerscale=1.5)
     return fig
 
 
 def layers_figure(readings: Mapping[str, Guided]) -> Figure:
     """Section 9.5: attention to the sink and layer scale, layer by layer, every seed; dashed: printed."""
-    fig, axes = style.figure(2, height=2.9)
-    for ax, field, printed, title in (
-        (axes[0], "sinks", PRINTED_SINKS, "attention of the query to the sink"),
-        (axes[1], "scales", PRINTED_SCALES, "layer scale"),
-    ):
+    fig, (sinks, scales) = style.figure(2, height=2.9)
+    for ax, field, printed in ((sinks, "sinks", PRINTED_SINKS), (scales, "scales", PRINTED_SCALES)):
         layers = np.arange(1, len(printed) + 1)
         for j, (reading, g) in enumerate(readings.items()):
             for i, row in enumerate(getattr(g, field)):
                 name = READING_NAMES[reading] if i == 0 else None
                 strip(ax, layers[i] + (j - 1.5) * 0.2, row, style.PALETTE[j], "osD^"[j], name)
         cross(ax, layers, printed, "printed", ls=(0, (5, 3)))
-        ax.set(xlabel="layer", title=title)
-        ax.set_xticks(layers)
+        ax.set(xlabel="layer", xticks=layers)
         ax.grid(axis="x", visible=False)
-    legend_above(fig, axes[1], 3, markerscale=1.5)
+    sinks.set_title("attention of the query to the sink")
+    sinks.text(3, PRINTED_SINKS[2] + 0.02, "printed", color=style.COLOURS["paper"], ha="right", fontsize=9)
+    sinks.text(3, 0.1, "ours", ha="center", fontsize=9)
+    scales.set(title="layer scale", ylim=(0.15, None))
+    for j, (reading, g) in enumerate(readings.items()):
+        if g.scales.mean() < min(PRINTED_SCALES):
+            scales.text(2.5, 0.2, READING_NAMES[reading], color=style.PALETTE[j], ha="center", fontsize=9)
     return fig
 
 

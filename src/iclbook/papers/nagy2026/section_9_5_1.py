@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -12,7 +11,7 @@ from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
 from ...training import Study
 from .arithmetic import SERIES
-from .common import apart, by_setting, cross, legend_above
+from .common import apart, by_setting
 
 DIMENSIONS = (4, 8, 16)
 #: Readings of the length of training, which the paper does not say: shares of 2,000 steps.
@@ -21,10 +20,10 @@ LENGTHS = {"s500": 0.25, "s1000": 0.5, "s2000": 1.0}
 VARIANTS = {
     "baseline": ("baseline", style.PALETTE[1], "s"),
     "depth": ("depth", style.PALETTE[0], "o"),
-    "sink": ("depth + sink", style.PALETTE[2], "D"),
-    "scale": ("depth + layer scale", style.PALETTE[3], "^"),
-    "ortho": ("depth + orthogonality", style.PALETTE[4], "v"),
-    "full": ("depth + all three", style.PALETTE[5], "P"),
+    "sink": ("depth + sink", style.PALETTE[0], "D"),
+    "scale": ("depth + layer scale", style.PALETTE[0], "^"),
+    "ortho": ("depth + orthogonality", style.PALETTE[0], "v"),
+    "full": ("depth + all three", style.PALETTE[0], "P"),
 }
 
 #: Variant -> the paper's means ``(d,)`` over so many seeds, and their standard deviations.
@@ -160,81 +159,68 @@ def figure(errors: Errors) -> Figure:
         for j, (variant, (_, colour, marker)) in enumerate(VARIANTS.items()):
             values = errors[d][variant]
             spread = j + np.linspace(-0.08, 0.08, len(values))
-            ax.plot(values, spread, marker, ms=2.6, mew=0, alpha=0.6, color=colour)
+            ax.plot(values, spread, marker, ms=3.4, mew=0, alpha=0.6, color=colour)
             ax.plot([values.mean()] * 2, [j - 0.17, j + 0.17], color=colour, lw=2.2)
             look = {"fmt": "x", "ms": 6, "mew": 1.6, "elinewidth": 1, "color": style.COLOURS["paper"]}
-            sd, name = PRINTED_DEVIATIONS[variant][i], "printed (± sd)" if j == 0 else None
-            ax.errorbar([PRINTED[variant][i]], [j + 0.32], xerr=[sd], label=name, **look)
-        _name_variants(ax, d, [*VARIANTS])
-        ax.set(xlim=(0, None), xlabel="error")
-    axes[0].invert_yaxis()
-    legend_above(fig, axes[0], 1)
+            ax.errorbar([PRINTED[variant][i]], [j + 0.32], xerr=[PRINTED_DEVIATIONS[variant][i]], **look)
+        ax.set_yticks(range(len(VARIANTS)), [name for name, *_ in VARIANTS.values()])
+        ax.grid(axis="y", visible=False)
+        ax.set(xlim=(0, None), xlabel="error", title=f"d = {d}")
+        where = {"color": style.COLOURS["paper"], "ha": "center", "va": "bottom", "fontsize": 9}
+        ax.text(PRINTED["depth" if d < 16 else "baseline"][i], 0.9 if d < 16 else -0.05, "printed", **where)
+    axes[0].set_ylim(len(VARIANTS) - 0.4, -0.7)
     return fig
-
-
-def _name_variants(ax: Axes, d: int, variants: list[str]) -> None:
-    """Variants down the vertical axis, the dimension above."""
-    ax.set_yticks(range(len(variants)), [VARIANTS[v][0] for v in variants])
-    ax.grid(axis="y", visible=False)
-    ax.set_title(f"d = {d}")
 
 
 def course_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
     """Error of baseline and depth along training by Adam 0.001, mean and range over seeds; dashed: the printed errors."""
     fig, axes = style.figure(3, height=3.2)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        pair = grid[d, "Adam 0.001"]
+        pair, look = grid[d, "Adam 0.001"], {"ha": "right", "va": "bottom" if d < 16 else "top", "fontsize": 8.5}
         for variant, values in (("baseline", pair.base), ("depth", pair.depth)):
             name, colour, marker = VARIANTS[variant]
             ax.fill_between(pair.steps, values.min(1), values.max(1), color=colour, alpha=0.2, lw=0)
             ax.plot(pair.steps, values.mean(1), color=colour, marker=marker, ms=3, label=name)
             style.paper_line(ax, PRINTED[variant][i], f"{variant}, printed").set_color(colour)
+            ax.text(pair.steps[-1], PRINTED[variant][i], f"{variant}, printed", color=colour, **look)
         ax.set(title=f"d = {d}", xlabel="step", ylim=(0, None))
         ax.xaxis.set_major_locator(MaxNLocator(4))
+    middle, look = grid[DIMENSIONS[1], "Adam 0.001"], {"ha": "right", "fontsize": 8.5}
+    for variant, values, va, up in (("baseline", middle.base, "bottom", 0.01), ("depth", middle.depth, "top", -0.1)):
+        axes[1].text(middle.steps[-1], values[-1].mean() + up, variant, color=VARIANTS[variant][1], va=va, **look)
     axes[0].set_ylabel("error")
-    legend_above(fig, axes[0], 4, columnspacing=2)
     return fig
 
 
 def grid_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
-    """Error of depth over baseline along training, one line for each optimiser and rate that learns; above 1 depth hurts."""
-    fig, axes = style.figure(3, height=3.2, sharey=True)
+    """Error of depth over baseline early (open) and at the end of training (filled), a row for each optimiser and rate that learns; above 1 depth hurts."""
+    fig, axes = style.figure(3, height=2.9, sharex=True, sharey=True)
     settings = list(dict.fromkeys(setting for _, setting in grid))
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
         for j, setting in enumerate(settings):
             pair = grid[d, setting]
             if pair.learns:
-                look = {"color": style.PALETTE[j], "marker": "os^Dv"[j]}
-                ax.plot(pair.steps, pair.ratio, ms=3, label=setting, **look)
-        ax.axhline(1, color=style.INK, lw=0.9)
-        style.paper_line(ax, PRINTED["depth"][i] / PRINTED["baseline"][i], "printed")
-        ax.set(title=f"d = {d}", xlabel="step")
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-    style.log_ticks(axes[0], "y", [0.5, 1, 2])
-    axes[0].set_ylabel("error of depth / baseline")
-    for y, words in ((2.3, "depth hurts"), (0.42, "depth helps")):
-        axes[0].text(0, y, words, fontsize=8.5, va="center")
-    shown = {label: h for ax in axes for h, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    order = [name for name in (*settings, "printed") if name in shown]
-    fig.legend([shown[n] for n in order], order, loc="outside upper center", ncols=len(order), fontsize=8)
-    return fig
-
-
-def changes_figure(errors: Errors) -> Figure:
-    """Change of the mean error against plain depth in per cent, by component and dimension, with two standard errors; crosses: printed."""
-    fig, axes = style.figure(3, height=2.6, sharex=True, sharey=True)
-    components = ["sink", "scale", "ortho", "full"]
-    for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        depth = errors[d]["depth"]
-        for j, variant in enumerate(components):
-            _, colour, marker = VARIANTS[variant]
-            change = Estimate.mean(100 * (errors[d][variant] - depth) / depth.mean())
-            ax.errorbar([change.value], [j], xerr=[2 * change.error], fmt=marker, ms=5, color=colour, capsize=2)
-            printed = 100 * (PRINTED[variant][i] / PRINTED["depth"][i] - 1)
-            cross(ax, printed, j + 0.3, None if j else "printed", ms=6, mew=1.6)
-        ax.axvline(0, color=style.INK, lw=0.9)
-        _name_variants(ax, d, components)
-        ax.set_xlabel("change (%)")
-    axes[0].invert_yaxis()
-    legend_above(fig, axes[0], 1)
+                early, end = pair.ratio[int(np.abs(pair.steps - 0.25 * pair.steps[-1]).argmin())], pair.ratio[-1]
+                ax.plot([early, end], [j, j], color=style.PALETTE[0], lw=1.4)
+                ax.plot(early, j, "o", ms=7, mfc=style.GROUND, color=style.PALETTE[0])
+                ax.plot(end, j, "o", ms=7, color=style.PALETTE[0])
+        ax.axvline(1, color=style.INK, lw=0.9)
+        style.paper_line(ax, PRINTED["depth"][i] / PRINTED["baseline"][i], "printed", axis="x")
+        ax.text(
+            1, -0.75, "← helps   hurts →", ha="center", fontsize=8.5, bbox={"fc": style.GROUND, "ec": "none", "pad": 1}
+        )
+        ax.grid(axis="y", visible=False)
+        ax.set_yticks(range(len(settings)), settings)
+        ax.set(title=f"d = {d}", xlabel="error, depth / baseline")
+        style.log_ticks(ax, "x", [0.5, 1, 2])
+    axes[0].set(xlim=(0.32, 2.6), ylim=(len(settings) - 0.5, -1.1))
+    axes[0].text(
+        PRINTED["depth"][0] / PRINTED["baseline"][0] + 0.06,
+        len(settings) - 0.7,
+        "printed",
+        color=style.COLOURS["paper"],
+        fontsize=8.5,
+        rotation=90,
+        va="bottom",
+    )
     return fig

@@ -12,7 +12,7 @@ from ...statistics import Estimate, t_of_mean
 from ...store import Results
 from ...training import Study
 from .arithmetic import ITEMS, printed_numbers
-from .common import by_rate, cross, legend_above, named_ticks, on_probes, strip
+from .common import by_rate, cross, on_probes, strip
 from .studies import CONFIGURATIONS
 
 #: Round 1's configurations: error of the baseline, and change by the regulariser in per cent, as printed.
@@ -160,33 +160,32 @@ def basins(errors: np.ndarray) -> list[np.ndarray]:
 
 
 def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
-    """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates and on those of low lambda. Crosses: printed."""
-    fig, (left, *right) = style.figure(3, height=3.4, width_ratios=(2, 1, 1))
+    """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates. Crosses: printed."""
+    fig, (left, right) = style.figure(2, height=3.8, width_ratios=(1.25, 1))
     for j, rate in enumerate(runs["round 2"].rates):
-        place, colour, marker = (j - 0.5) * 0.3, style.PALETTE[j], "os"[j]
+        place, colour, marker = (j - 0.5) * 0.36, style.PALETTE[j], "os"[j]
         for i, name in enumerate(_NAMES):
-            label = None if i else f"Adam {rate:g}"
-            strip(left, i + place, runs[name].improvement[j], colour, marker, label, typical=True)
+            strip(left, i + place, runs[name].improvement[j], colour, marker, typical=True, row=True)
         for i, condition in enumerate(ROUND_3):
-            for ax, errors in zip(right, ("all", "low"), strict=True):
-                for basin in basins(balanced[condition][errors][j]):
-                    strip(ax, i + place, basin, colour, marker)
-    cross(left, range(len(_NAMES)), [*PRINTED_CHANGE.values()], "printed")
-    for i, printed in enumerate(ROUND_3.values()):
-        for ax, value in zip(right, printed, strict=True):
-            cross(ax, i, value)
-    left.axhline(0, color=style.INK, lw=0.8)
-    left.set(ylabel="improvement (%)", title="rounds 1 and 2", ylim=(-12, 12))
+            for basin in basins(balanced[condition]["all"][j]):
+                strip(right, i + place, basin, colour, marker, row=True)
+        right.text(2.1, 0.5 + place, f"Adam {rate:g}", color=colour, va="center", fontsize=9)
+    cross(left, [*PRINTED_CHANGE.values()], range(len(_NAMES)))
+    cross(right, [printed for printed, _ in ROUND_3.values()], range(len(ROUND_3)))
+    right.text(
+        ROUND_3["baseline"][0] - 0.1, -0.1, "printed", color=style.COLOURS["paper"], ha="right", va="bottom", fontsize=9
+    )
+    left.axvline(0, color=style.INK, lw=0.8)
+    left.set(xlabel="improvement of the error (%)", title="rounds 1 and 2", xlim=(-12, 12))
+    left.set_yticks(range(len(_NAMES)), [_in_words(name) for name in _NAMES], fontsize=8.5)
     beyond = sum(int((np.abs(runs[name].improvement) > 12).sum()) for name in _NAMES)
     if beyond:
-        left.text(0.01, 0.98, f"{beyond} seeds beyond the axis", transform=left.transAxes, va="top", fontsize=7.5)
-    legend_above(fig, left, 3, fontsize=8, markerscale=1.5, columnspacing=2)
-    named_ticks(left, [_in_words(name) for name in _NAMES], fontsize=7)
-    for ax, what in zip(right, ("all covariates", "low λ only"), strict=True):
-        ax.set(title=f"round 3, {what}", ylim=(0, None), xlim=(-0.5, 2.5))
-        ax.title.set_fontsize(8.5)
-        named_ticks(ax, ["none", "penalty", "oracle"], fontsize=8)
-    right[0].set_ylabel("error")
+        left.text(-11.5, -0.75, f"{beyond} seeds beyond the axis", fontsize=8.5, va="center")
+    right.set(xlabel="error on all covariates", title="round 3", xlim=(2, None))
+    right.set_yticks(range(len(ROUND_3)), ["none", "penalty", "oracle"])
+    for ax, rows in ((left, _NAMES), (right, ROUND_3)):
+        ax.set_ylim(len(rows) - 0.4, -1 if ax is left else -0.6)
+        ax.grid(axis="y", visible=False)
     return fig
 
 

@@ -56,26 +56,27 @@ def training(pop: Population, run: Training) -> Figure:
     early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
     for step in (early, *SNAPSHOTS):
         _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
+    words = {"textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 8.5}
+    words["bbox"] = {"fc": style.GROUND, "lw": 0, "pad": 0.5}
     for h, beta in enumerate(pop.split(run.states[:, 0])[1].T):
         below.plot(steps, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
+        risen = steps[np.argmax(beta > 0.62 * beta[-1])]
+        below.annotate(f"head {h + 1}", (risen, 0.55 * beta[-1]), (-4, 0), color=HEAD[h], **words)
     for panel, name, top in ((ax, "dot-product loss", 0.57), (below, r"strength $\beta$", 1)):
         for step in SNAPSHOTS:
             style.paper_line(panel, step, None, axis="x").set_ydata([0, top])
         panel.set(xlabel="step", ylabel=name, xlim=(left, 1.4 * right))
         style.log_ticks(panel, "x", (200, 500, *SNAPSHOTS))
     ax.set(ylim=(-0.05, 1.6), yticks=[0, *np.round(plateaus[:-1], 2)])
-    below.legend(fontsize=8, loc="upper left")
     return fig
 
 
 def _map_at(ax: Axes, step: float, attention: np.ndarray, name: str) -> None:
-    """Attention ``(K, W)`` of the heads (rows) by offset as cells above a step of a logarithmic axis; numbers in per cent."""
+    """Attention ``(K, W)`` of the heads (rows) by offset as cells above a step of a logarithmic axis."""
     heads, offsets = attention.shape
     edges = step * 1.156 ** (np.arange(offsets + 1) - offsets / 2)
     rows, look = 0.95 + 0.16 * np.arange(heads, -1, -1), {"va": "center", "fontsize": 7.5}
     ax.pcolormesh(edges, rows, attention, cmap=style.DIVERGING, vmin=-1, vmax=1, ec=style.GROUND, lw=0.6)
-    for i, j in np.argwhere(attention > 0.5):
-        ax.text(1.075 * edges[j], rows[i] - 0.08, f"{100 * attention[i, j]:.0f}", ha="center", color="white", **look)
     for i in range(heads):
         ax.text(edges[0] / 1.05, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
     ax.text(step, rows[0] + 0.03, f"{'step ' if name else ''}{step:,}", ha="center", va="bottom", fontsize=8.5)
@@ -149,7 +150,9 @@ def later(rows: Sequence[tuple[str, float, float]]) -> Figure:
     style.paper_line(ax, 1.0, "paper: as long")
     ax.set_xticks(x, names)
     ax.set(ylabel="time over that of\nthe theory's first jump", ylim=(0, 2.3))
-    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+    ax.text(-0.42, 1.04, "paper: as long", color=style.COLOURS["paper"], fontsize=9, ha="left")
+    ax.text(0, predicted[0] + 0.15, "$k/(k-h+1)$", fontsize=9, ha="center")
+    ax.set_xlim(-0.45, len(rows) - 0.55)
     return fig
 
 
@@ -161,10 +164,21 @@ def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float
             ax.semilogx(beta_scales, share, "osD^v"[row] + "-", color=style.PALETTE[row], label=f"{ratio:g}")
         ax.set(xlabel=r"scale of the initial $\beta$", ylim=(0, 1.05))
     axes[0].axhline(0.5, color=style.INK, ls=DOTS, lw=1.2)
-    axes[0].text(beta_scales[0], 0.47, "chance", va="top", fontsize=9)
+    axes[0].text(beta_scales[-1], 0.47, "chance", va="top", ha="right", fontsize=9)
     axes[0].set(ylabel="share", title=r"larger $\beta$ active first (pairs of heads)")
     axes[1].set(title="all three heads active (runs)")
-    axes[0].legend(loc="lower right", ncols=3, title=r"scale of $w$ over scale of $\beta$")
+    for name, ax in zip(("pairs", "finished"), axes, strict=True):
+        for row, ratio in enumerate(ratios):
+            if row < 2:  # they lie on each other
+                continue
+            ax.text(
+                beta_scales[0],
+                measured[name][row][0] - 0.02,
+                f"w = {ratio:g} β",
+                color=style.PALETTE[row],
+                fontsize=9,
+                va="top",
+            )
     return fig
 
 

@@ -74,20 +74,20 @@ def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[s
 
 def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
     """Mean maximum probability over draws of W_e: quadrants, and four readings of appendix E."""
-    fig, ax = style.figure(height=2.7)
+    fig, ax = style.figure(height=3.7)
     rng, says, colour = numpy_rng(0), printed("wang2025"), style.COLOURS["paper"]
     for i, values in enumerate(samples.values()):
         y = -i + rng.uniform(-0.18, 0.18, len(values))
-        ax.plot(values, y, "o", ms=3, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
+        ax.plot(values, y, "o", ms=4, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
-    ax.annotate("drawn here ", (own, 0), (own, 0.45), fontsize=8, ha="right")
+    ax.annotate("drawn here ", (own, 0), (own, 0.4), fontsize=9, ha="right")
     best = max(says["authors/accuracy"])
     for value, low, high, at, side in (
         (says["section6/bound"], -0.4, 0.55, 0.55, "left"),
-        (best, -4.4, -0.5, -2.5, "right"),
+        (best, -4.4, -0.62, -0.5, "left"),
     ):
         ax.plot([value] * 2, [low, high], color=colour, ls="--", label="paper")
-        ax.annotate(f" printed: {number(value)} ", (value, at), color=colour, fontsize=8, ha=side, va="center")
+        ax.annotate(f" printed: {number(value)} ", (value, at), color=colour, fontsize=9, ha=side, va="center")
     ax.set_yticks(-np.arange(len(samples)), list(samples))
     ax.set(xlabel="best possible accuracy (mean of the largest probability)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)

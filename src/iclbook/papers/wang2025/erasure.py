@@ -116,7 +116,8 @@ def plot_erasure(found: Curves) -> Figure:
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")
         ax.set(xscale="log", yscale="log", xlabel=r"$\lambda$", title=title, ylim=(5e-13, 100))
     axes[0].set_ylabel("distance from exact erasure")
-    axes[0].legend(fontsize=8, loc="lower left")
+    axes[0].set_xlim(1, LAMBDAS[-1])
+    style.name_ends(axes[0])
     return fig
 
 
@@ -127,6 +128,8 @@ def plot_drift(found: dict[str, Any]) -> Figure:
     blocks = range(3, 3 + len(low))
     ax.plot(blocks, low, marker="o", color=style.PALETTE[3], label="quadrants (d = 2, N = 100)")
     ax.plot(blocks, high, marker="s", color=style.PALETTE[0], label="appendix E (d = 10, N = 10)")
-    ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=blocks, ylim=(1e-4, 3))
-    ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(0.01, 0.58))
+    ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=blocks, ylim=(1e-4, 8))
+    look = {"ha": "center", "fontsize": 9}
+    ax.text(4.5, 2 * low[1], "quadrants (d = 2, N = 100)", color=style.PALETTE[3], va="bottom", **look)
+    ax.text(5, high[2] / 2.5, "appendix E (d = 10, N = 10)", color=style.PALETTE[0], va="top", **look)
     return fig

@@ -159,7 +159,7 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     left.imshow(sheet, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
     left.axhline(high * 1.12, color=style.INK, lw=0.8)
     places = [high / 2, *(high * (way + 1.75) for way in range(ways))]
-    names = ["query", *(f"{way + 1}, the query's" if way == answer else f"{way + 1}" for way in range(ways))]
+    names = ["query", *(f"{way + 1}, right" if way == answer else f"{way + 1}" for way in range(ways))]
     left.set_yticks(places, names)
     left.tick_params(length=0)
     left.set_xticks([])
@@ -168,11 +168,12 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     shares = [weights[labels[:-1] == way].sum() for way in range(ways)]
     left.set_title(f"one block's attention, a label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
     for j, k in enumerate(BLOCKS):
-        p = results[f"blocks{k}/shown"][run, number]
-        right.bar(np.arange(1, ways + 1) + (j - 1) * 0.26, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
-    right.set(xlabel="label", ylabel="probability", ylim=(0, 1.38), xticks=range(1, ways + 1), yticks=[0, 0.5, 1])
-    right.grid(axis="x", visible=False)
-    right.legend(loc="upper left", fontsize=8)
+        p, place = results[f"blocks{k}/shown"][run, number], np.arange(ways) + (j - 1) * 0.26
+        right.barh(place, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
+        right.text(p[answer] + 0.02, place[answer], NAMES[k], color=style.COLOURS[k], va="center", fontsize=8.5)
+    right.set(xlabel="probability of the label", xlim=(0, 1), ylim=(ways - 0.5, -0.5), xticks=[0, 0.5, 1])
+    right.set_yticks(range(ways), names[1:])
+    right.grid(axis="y", visible=False)
     return fig
 
 
@@ -206,25 +207,25 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
-    axes[0].plot([], [], color=style.COLOURS[3], ls=DASHED, label="the same, training classes")
-    axes[0].legend(fontsize=7.5)
+    axes[0].set_ylim(None, 0.96)
+    style.name_ends(axes[0])
     return fig
 
 
 def plot_seen(results: Mapping[str, Results]) -> Figure:
-    """Accuracy on the same episodes with features that never saw the test classes and with features that learned to name them; a line for each seed."""
-    fig, ax = style.figure(height=2.8)
+    """Accuracy on the same episodes with features that never saw the test classes and with features that learned to name them; a line for each pair of networks."""
+    fig, ax = style.figure(height=3.0)
     names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
-    for i, what in enumerate(names):
+    for i, (what, name) in enumerate(names.items()):
         for j, pair in enumerate(pairs(results, what)):
-            x = (i - 0.25 + 0.1 * j, i + 0.15 + 0.1 * j)
-            ax.plot(x, [hits.mean() for hits in pair], color=style.INK, lw=1.5, zorder=5)
-            for end, label in enumerate(("trained on 900 classes", "trained on all 1,000")):
-                look = {"fmt": "os"[end], "ms": 5, "color": style.PALETTE[2 * end], "capsize": 2}
-                _bar(ax, x[end], pair[end], label=None if i or j else label, **look)
-    ax.set_xticks(range(len(names)), list(names.values()))
-    ax.set(ylabel="test accuracy")
+            look = {
+                "color": (style.COLOURS[1], style.COLOURS[3], style.COLOURS["theory"])[i],
+                "ls": "--" if i == 2 else "-",
+            }
+            x = (0.02 * i + 0.06 * j, 1 - 0.1 + 0.02 * i + 0.06 * j)
+            ax.plot(x, [hits.mean() for hits in pair], marker="o", ms=6, **look, label="_" if j else name)
+    ax.set_xticks([0.05, 0.95], ["features trained\non 900 classes", "features trained\non all 1,000"])
+    ax.set(ylabel="test accuracy", xlim=(-0.2, 1.05))
     ax.grid(axis="x", visible=False)
-    ax.margins(x=0.1, y=0.15)
-    ax.legend(fontsize=9, loc="lower right", title="features", title_fontsize=9)
+    style.name_ends(ax)
     return fig

@@ -285,15 +285,22 @@ def plot_sweep(L: Sequence[int], s: Sweep, oracle: tuple[Estimate, Estimate]) ->
                 ax.plot([2048] * len(crosses), list(crosses.values()), "X", ms=7, zorder=4, label="paper", **look)
                 for name, value in crosses.items():
                     where = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
-                    ax.annotate(name, (2048, value), fontsize=8, **where, **look)
+                    ax.annotate(f"{name} ×", (2048, value), fontsize=8.5, **where, **look)
             style.log_ticks(ax, "x", L)
             ax.minorticks_off()
-            ax.set(xlim=(L[0] / 2.6, L[-1] * 1.3), ylabel="" if column else label)
+            ax.set(xlim=(L[0] / 4.5, L[-1] * 1.3), ylabel="" if column else label)
         axes[0, column].set_title(f"{kernel} attention")
         for ax, best in zip(axes[:, column], oracle, strict=True):
             ax.axhline(best.value, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         axes[1, column].set(xlabel="training contexts L", ylim=(0.45, 3.3))
-    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
+    named = (
+        ("GD", GD, 0.69, "top"),
+        ("Trained TF", TF, 0.64, "top"),
+        ("GD, linear", {"color": style.PALETTE[6]}, 0.475, "bottom"),
+    )
+    for name, how, y, va in named:
+        axes[0, 1].text(L[-1], y, name, color=how["color"], ha="right", va=va, fontsize=9)
+    axes[0, 0].text(L[0], oracle[0].value - 0.01, "best possible", va="top", fontsize=9)
     return fig
 
 

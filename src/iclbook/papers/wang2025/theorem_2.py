@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from scipy import stats
 from scipy.linalg import null_space
 from torch import Tensor
@@ -213,34 +212,32 @@ def groups() -> dict[str, Any]:
     }
 
 
-def plot_gradients(found: Mapping[str, Gradient], stationary: bool = False) -> Figure:
-    """Discs on the diagonal, crosses off it. Under each law of the covariates: entries of the gradients of both layers over the mean diagonal of the first,
-    with two standard errors. Where the scalars are stationary: entries in standard errors, two of them shaded."""
-    titles = ENDS if stationary else LAWS
-    fig, axes = style.figure(len(titles), height=2.9, sharey=True)
-    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+def plot_shapes(found: Mapping[str, Gradient]) -> Figure:
+    """Gradient of the first layer under each law of the covariates, over the mean of its diagonal, with the p value of a multiple of the identity."""
+    fig, axes = style.figure(len(LAWS), height=2.4)
+    for ax, (name, title) in zip(axes, LAWS.items(), strict=True):
+        first = found[name].entries.value[0]
+        style.heatmap(ax, first / np.diagonal(first).mean(), 1.5, annotate=".1f")
+        ax.set_title(f"{title}\np = {number(found[name].p_shape)}")
+    return fig
+
+
+def plot_gradients(found: Mapping[str, Gradient]) -> Figure:
+    """Entries of the gradients where the scalars are stationary, in standard errors, two of them shaded: discs on the diagonal, crosses off it."""
+    fig, axes = style.figure(len(ENDS), height=2.9, sharey=True)
+    for ax, (name, title) in zip(axes, ENDS.items(), strict=True):
         mean, error = found[name].entries.value, found[name].entries.error
         n = mean.shape[-1]
-        unit, diagonal = np.diagonal(mean[0]).mean(), np.eye(n, dtype=bool)
+        diagonal = np.eye(n, dtype=bool)
         for layer, (mask, marker) in itertools.product(range(len(mean)), ((diagonal, "o"), (~diagonal, "x"))):
-            y, e, colour = mean[layer][mask], error[layer][mask], style.PALETTE[layer]
+            y, e = mean[layer][mask], error[layer][mask]
             x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
-            if stationary:
-                ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=4, color=colour)
-            else:
-                ax.errorbar(x, y / unit, 2 * e / unit, fmt=marker, ms=4, lw=0.8, color=colour)
-        if stationary:
-            ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
-        else:
-            title = f"{title}\np = {number(found[name].p_shape)}"
+            ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=5, color=style.PALETTE[layer])
+        ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
         ax.axhline(0, color=style.INK, lw=0.7)
         ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
-        ax.title.set_fontsize(9)
-        ax.tick_params(labelsize=8)
         ax.grid(axis="x", visible=False)
-    axes[0].set_ylabel("entry over its standard error" if stationary else "entry over mean diagonal")
-    marks = [Line2D([], [], color=style.INK, ls="", ms=4, marker=marker) for marker in "ox"]
-    fig.legend(marks, ["on the diagonal", "off it"], loc="outside upper center", ncols=2, fontsize=8)
+    axes[0].set_ylabel("entry over its standard error")
     return fig
 
 
