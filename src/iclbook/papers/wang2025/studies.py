@@ -62,6 +62,7 @@ _SIZES: dict[str, tuple[Any, Any]] = {
     "seeds": (5, 2),  # initialisations of figures 3, 4 and 8
     "share_seeds": (20, 3),  # of Trained TF with linear attention, whose share is asked
     "few": (3, 1),  # initialisations of the costly runs
+    "late_seeds": (8, 2),  # of three and six blocks
     "gd": (800, 12),  # minibatches of one-block GD
     "tf": (2000, 12),  # of one-block TF
     "deep": (400, 6),  # of deep GD
@@ -184,7 +185,7 @@ def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
     free = replace(free, groups=(replace(tf, schedule=Cosine(end=0.01), keep_at=free.record[-5:]),))
     found = [study(f"published_blocks_L{L}", L, gd, s.wide, 64), free]
     if s.L[0] == L:  # further starts of the two numbers of blocks between which NLL still has to fall
-        more = by_depth(cached, runs_of(range(s.few, s.seeds), GD_RATE, 0), sorted({3, s.depths[-1]}))
+        more = by_depth(cached, runs_of(range(s.few, s.late_seeds), GD_RATE, 0), sorted({3, s.depths[-1]}))
         found.append(study("published_blocks_more", L, more, s.wide, 64))
     return found
 
