@@ -149,7 +149,7 @@ def plot_stage_times(times: ByCount) -> Figure:
             ax.plot([x, x], [least, most], color=style.COLOURS[h], lw=1.2)
             ax.plot([x, x], [low, high], color=style.COLOURS[h], lw=7, solid_capstyle="butt")
             ax.plot(x, middle, "_", color=style.GROUND, ms=9, mew=1.6)
-        ax.text(x, 1.2 * most, f"H = {h}", color=style.COLOURS[h], ha="center", fontsize=9)
+        ax.text(x, 1.2 * most, f"H = {h}", color=style.COLOURS[h], ha="right", fontsize=9)
     ax.set(yscale="log", ylabel="time (rate × steps)", xlim=(-0.5, 2.5), ylim=(0.03, 700))
     ax.set_xticks(range(len(STAGES)), STAGES.values())
     ax.grid(axis="x", visible=False)
@@ -208,5 +208,5 @@ def plot_flow(found: dict[str, Array]) -> Figure:
     ax.set(xlabel="time (rate × steps)", ylabel="γ")
     ax.text(1, 0.97 * paper, f"paper: {paper:g}", color=style.COLOURS["paper"], fontsize=9, va="top")
     words = "flow, and closed form\non the manifold (dotted)"
-    ax.text(found["late"][0], 0.05, words, color=style.COLOURS["measured"], fontsize=9, ha="right")
+    ax.text(1, 0.045, words, color=style.COLOURS["measured"], fontsize=9)
     return fig

@@ -172,23 +172,8 @@ def plot_gap(found: Gap) -> Figure:
         ax.loglog(GAMMAS, values, marker=marker, color=style.COLOURS["measured"], label=name, alpha=0.9)
     guide = 0.5 * median[0] * (GAMMAS / GAMMAS[0]) ** 2
     ax.loglog(GAMMAS, guide, color=style.COLOURS["theory"], ls=":", label="slope 2")
-    ax.set(xlabel="γ", ylabel="gap to debiased GD")
-    for values, words, side, colour in (
-        (bound, r"paper: $\sqrt{1+\sigma^2}\,\gamma d$", 2.5, style.COLOURS["paper"]),
-        (high, "99 % of prompts", 3, style.COLOURS["measured"]),
-        (median, "median prompt", 3, style.COLOURS["measured"]),
-        (guide, "slope 2", 0.4, style.INK),
-    ):
-        at = len(GAMMAS) // 3 if side > 1 else len(GAMMAS) // 2
-        ax.text(
-            GAMMAS[at],
-            side * values[at],
-            words,
-            color=colour,
-            fontsize=9,
-            ha="right" if side > 1 else "left",
-            va="center",
-        )
+    ax.set(xlabel="γ", ylabel="gap to debiased GD", xlim=(0.9 * GAMMAS[0], 1.1 * GAMMAS[-1]))
+    style.name_ends(ax)
     return fig
 
 
@@ -313,9 +298,9 @@ def plot_bayes_ratio(xi_paper: float, noise_var: float) -> Figure:
         ax.set(xlabel="ξ = d / L", title=f"σ² = {s2:g}")
     axes[0].set_ylabel("GD over Bayes")
     look = {"fontsize": 9, "va": "center"}
-    axes[0].text(0.012, 8.3, "ratio of excess risks", color=style.PALETTE[4], **look)
+    axes[0].text(0.012, 6, "excess risks", color=style.PALETTE[4], **look)
     axes[0].text(10, 3.6, "paper's bound", color=style.COLOURS["paper"], ha="right", **look)
-    axes[0].text(0.012, 1.9, "ratio of total risks", color=style.COLOURS["gd"], **look)
+    axes[0].text(0.012, 2.2, "total risks", color=style.COLOURS["gd"], **look)
     axes[0].text(xi_paper, 1.03, f" ξ = {xi_paper:g}", **look | {"va": "bottom"})
     return fig
 

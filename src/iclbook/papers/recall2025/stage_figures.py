@@ -56,12 +56,15 @@ def training(pop: Population, run: Training) -> Figure:
     early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
     for step in (early, *SNAPSHOTS):
         _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
-    words = {"textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 8.5}
+    words = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
     words["bbox"] = {"fc": style.GROUND, "lw": 0, "pad": 0.5}
-    for h, beta in enumerate(pop.split(run.states[:, 0])[1].T):
-        below.plot(steps, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
-        risen = steps[np.argmax(beta > 0.62 * beta[-1])]
-        below.annotate(f"head {h + 1}", (risen, 0.55 * beta[-1]), (-4, 0), color=HEAD[h], **words)
+    betas = pop.split(run.states[:, 0])[1]
+    rises = steps[np.argmax(betas > 0.62 * betas[-1], 0)]
+    for h, rise in enumerate(rises):
+        below.plot(steps, betas[:, h], color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
+        beside = ((rises < rise) & (rises > rise / 1.6)).any()  # another rises just before: then at the other side
+        at, side = (rise, 0.5 * betas[-1, h]), {"xytext": (6 if beside else -6, 0), "ha": "left" if beside else "right"}
+        below.annotate(f"head {h + 1}", at, color=HEAD[h], **words, **side)
     for panel, name, top in ((ax, "dot-product loss", 0.57), (below, r"strength $\beta$", 1)):
         for step in SNAPSHOTS:
             style.paper_line(panel, step, None, axis="x").set_ydata([0, top])
