@@ -13,7 +13,7 @@ from .files import require_posix
 from .project import PROFILES, check_profile, mixed_checkouts
 
 #: Commands that write nothing into the book.
-READING = ("claims", "where", "probe")
+READING = ("claims", "where", "probe", "doctor")
 
 #: Exit codes: something moved or did not come out; a mistake or a missing thing that the user can correct; Ctrl-C.
 MOVED, MISTAKE, INTERRUPTED = 1, 2, 130
@@ -32,6 +32,7 @@ examples:
   iclbook train he2025 --only NAME                train one of the paper's studies and store the result
   iclbook claims he2025                           the verdicts of one paper
   iclbook where agarwal2025 Figure 6              the files, functions, studies, claims and cells of an item
+  iclbook doctor he2025                           what a chapter still lacks
 
 Each command has its own help: iclbook COMMAND --help
 exit codes: 0 all well, 1 something moved, 2 a mistake (one line says which, and what to do), 130 interrupted

@@ -121,9 +121,9 @@ def check(
             _check_one(ledger, profile, update, root, *runs[name], pinned, others.get(name, ()), machines)
             for name, ledger in ledgers.items()
         ]
-        old = [each.chapter for each in checked if each.updated and is_stale(each.chapter, profile, root)]
-        for _ in run_chapters(old, profile, device, book, jobs, machine) if old else ():
-            pass
+        again = [each.chapter for each in checked if each.updated and is_stale(each.chapter, profile, root)]
+        if again and not draw.number():
+            list(run_chapters(again, profile, device, book, jobs, machine))
         return checked
 
 
