@@ -48,7 +48,7 @@ def waits(numbers):
     rows = numbers("crossing", "aits of all models")
     fig, ax = card("the smaller the start", "the longer the wait", xscale="log", yscale="log")
     for name, colour in (("layer with embedding", ORANGE), ("two heads", GREEN), ("reduced heads", BLUE)):
-        ax.plot(*series(rows, name, kind="points").T, "o-", color=colour)
+        ax.plot(*series(rows, name).T, "o-", color=colour)
     ax.set(xticks=[], yticks=[])
     ax.minorticks_off()
     say(ax, 0.26, 0.93, "8 factors", ORANGE)

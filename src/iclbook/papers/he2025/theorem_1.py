@@ -173,7 +173,7 @@ def plot_gap(found: Gap) -> Figure:
     guide = 0.5 * median[0] * (GAMMAS / GAMMAS[0]) ** 2
     ax.loglog(GAMMAS, guide, color=style.COLOURS["theory"], ls=":", label="slope 2")
     ax.set(xlabel="γ", ylabel="gap to debiased GD", xlim=(0.9 * GAMMAS[0], 1.1 * GAMMAS[-1]))
-    style.name_ends(ax)
+    style.name_ends(ax, 0.12)
     return fig
 
 
