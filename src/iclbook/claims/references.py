@@ -73,12 +73,16 @@ class Reference:
         return frozenset(figure_of(key) for key, exact, spread in pairs if np.any(np.greater(spread, exact)))
 
     def allowance(self, key: str) -> Spread:
-        """How far a value may be from its reference and agree, element by element."""
+        """How far a value may be from its reference and agree, element by element. A standard error may move as far as what rounding does to its value: that of a
+        median jumps with the median."""
         value, error = self.records[key], self.records.get(f"{key}_se", 0.0)
+        spread = self.spread.get(key, 0.0)
+        if key.endswith("_se"):
+            spread = np.maximum(spread, self.spread.get(key.removesuffix("_se"), 0.0)).tolist()
         if isinstance(value, list):
-            columns = (np.broadcast_to(x, len(value)).tolist() for x in (self.spread.get(key, 0.0), error))
+            columns = (np.broadcast_to(x, len(value)).tolist() for x in (spread, error))
             return [self._allowance(key, *row) for row in zip(value, *columns, strict=True)]
-        return self._allowance(key, value, self.spread.get(key, 0.0), error)
+        return self._allowance(key, value, spread, error)
 
     def _allowance(self, key: str, value: Value, spread: float, error: float) -> float:
         if isinstance(value, bool | str):
