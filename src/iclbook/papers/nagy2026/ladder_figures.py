@@ -140,7 +140,7 @@ def rates(get: Get) -> Figure:
     ax.annotate("printed", [max(printed[0]), min(printed[1])], (4, -4), **words)
     low = 0.95 * every.min()
     ax.plot([low, 1], [low, 1], color=style.INK, lw=0.9, ls=":", label="equal", zorder=0)
-    ax.text(0.51, 0.49, "equal", fontsize=9, va="top")
+    ax.annotate("equal", [low + 0.22 * (1 - low)] * 2, (2, -4), textcoords="offset points", fontsize=9, va="top")
     ax.set(xlabel=r"predicted by the slope, $1 - \alpha$", ylabel="observed decay by layer")
     return fig
 

@@ -194,9 +194,14 @@ def figure(settings: dict[str, Trajectory]) -> Figure:
     axes[0].minorticks_off()
     names = list(with_adam(settings))
     for colour, name, height in zip(style.PALETTE, names, (0.917, 0.886), strict=False):
-        axes[1].text(6, height, name.split(",")[0], color=colour, fontsize=9, va="bottom")
+        axes[1].text(0.3 * steps[-1], height, name.split(",")[0], color=colour, fontsize=9, va="bottom")
     axes[2].text(
-        STEPS[2] / 1000, PRINTED["gain"][2] + 0.12, "printed", color=style.COLOURS["paper"], ha="center", fontsize=9
+        STEPS[2] / 20_000 * steps[-1],
+        PRINTED["gain"][2] + 0.12,
+        "printed",
+        color=style.COLOURS["paper"],
+        ha="center",
+        fontsize=9,
     )
     axes[2].axhline(0, color=style.INK, lw=0.8)
     axes[2].set_ylim(-1, 1)
