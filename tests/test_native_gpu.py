@@ -1,56 +1,65 @@
-"""The device code of ``native/gpu.cu``, compiled as C++ with one thread after another, gives what the steps in C give; on a GPU, what it gives there."""
+"""The device code of ``native/gpu.cu``, compiled as C++ with one thread after another, trains as the steps in C do; and on a GPU, where there is one."""
 
 import ctypes
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 from test_native import TASKS, _ensemble
 
 from iclbook import native, random
-from iclbook.models import Attention
 from iclbook.models.attention import ACTIVATIONS
-from iclbook.training import Group, Run, Trainer
-from iclbook.training.data import Stream
-from iclbook.training.ensemble import steps_in_c
+from iclbook.training import Trainer, on_gpu
 from iclbook.training.groups import Adam, Cosine
-from iclbook.training.on_gpu import OneLaunch, Steps, floats
 
 pytestmark = pytest.mark.skipif(
     native.functions() is None or shutil.which("c++") is None, reason="no C++ compiler, or no fused multiply-add"
 )
-BATCH = 64
-#: No alias by type, as on a GPU; memory of one kind is read as floats and as their vectors.
+BATCH, STEPS = 64, 20
+#: No alias by type, as on a GPU.
 FLAGS = ("-x", "c++", native.NATIVE, "-fno-strict-aliasing", "-fwrapv", "-O1")
 
 
-def _emulated(steps: Steps) -> tuple[ctypes.CDLL, torch.Tensor]:
-    """The program of a group's steps, and room for its shared memory."""
-    flags = [*FLAGS, *(f"-D{name}={value}" for name, value in steps.macros.items())]
-    size = floats(steps.task, len(steps.ensemble.model.query), steps.prompts)
-    return ctypes.CDLL(str(native.compiled("gpu.cu", flags))), torch.full((steps.parts * size,), torch.nan)
+class There(on_gpu.OneLaunch):
+    """A trainer on a CPU that believes itself on a GPU."""
+
+    def _choose(self, *how):
+        self.device = SimpleNamespace(type="cuda")
+        super()._choose(*how)
+        self.device = torch.device("cpu")
 
 
-def _steps(ensemble, task, parts=1, prompts=32) -> Steps:
-    return Steps(ensemble, task, BATCH, random.keys(range(len(ensemble.runs))), parts, prompts)
+def _emulated(gpu, size, THREADS=0, **macros) -> ctypes.CDLL:
+    return ctypes.CDLL(str(native.compiled("gpu.cu", [*FLAGS, *(f"-D{k}={v}" for k, v in macros.items())])))
 
 
-def _trained(ensemble, task, n=20, reverse=False, **shares):
-    """Parameters, moments and losses after ``n`` steps of the device code, in two launches."""
-    steps = _steps(ensemble, task, **shares)
-    program, memory = _emulated(steps)
-    for done, take in ((0, n // 2), (n // 2, n - n // 2)):
-        about, _kept = steps.after(done, take)
-        taken = program.train(ctypes.byref(about), ctypes.c_void_p(memory.data_ptr()), reverse)
-        assert taken * steps.parts == memory.numel(), "shared memory that the launch is given"
-    return ensemble.leaves()
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of few processors; ``backwards`` for threads in the opposite order."""
+    here = SimpleNamespace(major=9, minor=0, multi_processor_count=1, shared_memory_per_multiprocessor=233_472)
+    here.backwards, here.launches = False, []
+
+    def launch(function, blocks, *rest):
+        size, about = rest[5], ctypes.c_void_p(rest[7][0])
+        memory = torch.full((8 * size // 4,), torch.nan)  # of a whole cluster
+        taken = function.train(about, ctypes.c_void_p(memory.data_ptr()), here.backwards)
+        assert 4 * taken == size, "shared memory that the launch is given"
+        here.launches.append(blocks)
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: here)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
+    monkeypatch.setattr(on_gpu, "_driver", lambda: SimpleNamespace(cuLaunchKernel=launch))
+    monkeypatch.setattr(on_gpu, "compiled", _emulated)
+    return here
 
 
-def _in_c(ensemble, task, n=20):
-    step = steps_in_c(Stream(task), [ensemble], random.keys(range(len(ensemble.runs))), BATCH, torch.float32)
-    for number in range(1, n + 1):
-        step(number, torch.tensor(float(number)))
-    return ensemble.leaves()
+def _trained(kind, *of, device="cpu", **group):
+    """Parameters and moments of two runs at the end, and losses on the way."""
+    trainer = kind(TASKS[of[-1]], [_ensemble(*of[:-1], TASKS[of[-1]], **group).group], STEPS, BATCH, (1, 9), device)
+    assert kind is Trainer or trainer._launched
+    history = trainer.train(progress=False)["g"]
+    return [x.cpu() for x in trainer.ensembles[0].leaves()[:-1]] + [torch.from_numpy(history.loss[1:])]
 
 
 def _apart(ours, theirs) -> float:
@@ -61,50 +70,44 @@ def _apart(ours, theirs) -> float:
 @pytest.mark.parametrize("task", TASKS)
 def test_a_gpus_threads_draw_the_bits_of_the_steps_in_c(task):
     task = TASKS[task]
-    steps, step, found = _steps(_ensemble("softmax", 1, task), task), 2**33 + 5, torch.empty(task.normals, BATCH)
-    (program, memory), (about, _kept) = _emulated(steps), steps.after(0, 1)
-    places = (ctypes.c_void_p(x.data_ptr()) for x in (memory, found))
-    program.drawn(ctypes.byref(about), next(places), ctypes.c_int64(step), next(places))
+    steps = on_gpu.Steps(_ensemble("softmax", 1, task), task, BATCH, random.keys([0, 1]), 1, 32)
+    step, found = 2**33 + 5, torch.empty(task.normals, BATCH)
+    memory, about = torch.empty(on_gpu.floats(task, 1, 32)), steps.after(0, 1)
+    places = [ctypes.c_void_p(x.data_ptr()) for x in (memory, found)]
+    _emulated("", 0, **steps.macros).drawn(ctypes.byref(about), places[0], ctypes.c_int64(step), places[1])
     (drawn,) = random.drawn(task, 0, random.DATA, (BATCH,), step)
     assert torch.equal(found, drawn)
 
 
+OF = [*((a, "coloured") for a in ACTIVATIONS), ("softmax", "shared"), ("tanh", "apart")]
+
+
 @pytest.mark.parametrize("n_heads", [1, 2, 8])
-@pytest.mark.parametrize(
-    ("activation", "task"), [*((a, "coloured") for a in ACTIVATIONS), ("softmax", "shared"), ("tanh", "apart")]
-)
-def test_device_code_trains_as_the_steps_in_c(activation, task, n_heads):
+@pytest.mark.parametrize(("activation", "task"), OF)
+def test_device_code_trains_as_the_steps_in_c(gpu, activation, task, n_heads):
+    of = activation, n_heads, task
     kind = {"optimiser": Adam(0.8, 0.98), "schedule": Cosine()} if n_heads == 2 else {}
-    theirs, ours = (_ensemble(activation, n_heads, TASKS[task], **kind) for _ in range(2))
-    # twenty steps of sums of another order; a factor wrong by 1 % leaves 1e-3
-    assert _apart(_trained(ours, TASKS[task]), _in_c(theirs, TASKS[task])) < 2e-5
+    # twenty steps of sums of another order; a gradient wrong by 1 % is as wrong in its moments
+    assert _apart(_trained(There, *of, **kind), _trained(Trainer, *of, **kind)) < 2e-5
+    assert gpu.launches == [2, 2, 2], "a block a run, to each record"
 
 
-def test_no_thread_reads_what_another_writes_before_a_barrier():
+def test_no_thread_reads_what_another_writes_before_a_barrier(gpu):
     """Threads in the opposite order give the same bits, however many prompts a block takes at a time; several blocks add in another order."""
-    task, found = TASKS["coloured"], []
-    for parts, prompts in ((1, 64), (1, 8), (4, 16)):
-        there, back = (
-            _trained(_ensemble("softmax", 2, task), task, reverse=order, parts=parts, prompts=prompts)
-            for order in (False, True)
-        )
-        assert all(torch.equal(a, b) for a, b in zip(there, back, strict=True))
-        found.append(there)
-    assert _apart(found[1], found[0]) == 0
-    assert 0 < _apart(found[2], found[0]) < 2e-5
+    found, whole = [], gpu.shared_memory_per_multiprocessor
+    for processors, memory in ((1, whole), (1, whole // 12), (8, whole)):
+        gpu.multi_processor_count, gpu.shared_memory_per_multiprocessor = processors, memory
+        for gpu.backwards in (False, True):
+            found.append(_trained(There, "softmax", 2, "coloured"))
+    assert gpu.launches == [2] * 12 + [8] * 6
+    assert _apart(found[5], found[4]) == max(_apart(other, found[0]) for other in found[1:4]) == 0
+    assert 0 < _apart(found[4], found[0]) < 2e-5
 
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the kernel is not launched")
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("runs", [2, 200])
-def test_a_gpu_trains_as_the_steps_in_c(task, runs):
-    task, found = TASKS[task], []
-    group = Group("g", Attention, {"d": task.d, "n_heads": 2, "n_tasks": task.n_tasks}, [Run(s) for s in range(runs)])
-    for kind, device in ((OneLaunch, "cuda"), (Trainer, "cpu")):
-        trainer = kind(task, [group], 600, 64, (0, 1, 30, 600), device=device)
-        assert getattr(trainer, "_launched", trainer._in_c)
-        found.append(trainer.train(progress=False)["g"])
-    ours, theirs = found
-    assert abs(ours.loss[1:] / theirs.loss[1:] - 1).max() < 1e-3
-    assert abs(ours.circuits["kq"][2] - theirs.circuits["kq"][2]).max() < 2e-5
+@pytest.mark.parametrize("n_heads", [1, 8])
+@pytest.mark.parametrize(("activation", "task"), OF)
+def test_a_gpu_trains_as_the_steps_in_c(activation, task, n_heads):
+    of = activation, n_heads, task
+    assert _apart(_trained(on_gpu.OneLaunch, *of, device="cuda"), _trained(Trainer, *of)) < 2e-5

@@ -5,6 +5,7 @@ The numbers drawn are those of the steps in C, to the bit; trajectories differ f
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,13 @@ HEADERS = {"string.h": "", "stdint.h": "#pragma once\ntypedef int int32_t; typed
 HEADERS["stdint.h"] += "typedef long long int64_t; typedef unsigned long long uint64_t;\n"
 
 
+#: ``struct training`` of ``gpu.cu`` after its task.
+FIELDS = [(name, LONG) for name in ("normals", "B", "P", "H", "runs", "done", "steps")]
+FIELDS += [(name, FLOAT) for name in ("scale", "beta1", "beta2", "rest", "eps")]
+FIELDS += [("corrections", POINTER), ("keys", POINTER), ("stacks", POINTER * 12), ("rates", POINTER * 4)]
+FIELDS += [("losses", POINTER), ("sums", POINTER)]
+
+
 class Steps:
     """The steps of one group as ``gpu.cu`` takes them.
 
@@ -43,48 +51,38 @@ class Steps:
 
     def __init__(self, ensemble: Ensemble, task: Any, batch_size: int, keys: Tensor, parts: int, prompts: int) -> None:
         self.ensemble, self.task, self.parts, self.prompts = ensemble, task, parts, prompts
-        model, optimiser, stacks = ensemble.model, ensemble.group.optimiser, ensemble.params
-        d, n, h, runs = task.d, task.n_tasks, len(model.query), len(ensemble.runs)
+        model, of, state = ensemble.model, ensemble.group.optimiser, ensemble.state
+        d, n, self.n_heads, runs = task.d, task.n_tasks, len(model.query), len(ensemble.runs)
         self.macros = {"D": d + n, "N": n, "ACT": model.activation.upper(), "LENGTH": task.L, "PARTS": parts}
-        self.keys = keys[ensemble.streams_read].contiguous()
-        self.rates = [ensemble.rates[k].flatten().contiguous() for k in MATRICES]
-        self.sums = torch.zeros(runs * 2 * parts * (h * (d + n) ** 2 + n), device=keys.device)
-        kept = [
-            of[k].data_ptr() for of in (stacks, ensemble.state["first"], ensemble.state["second"]) for k in MATRICES
-        ]
-        about, betas = _task(task.layout(), 1), (optimiser.beta1, optimiser.beta2, 1 - optimiser.beta2, optimiser.eps)
-        self._fields = {  # ``struct training``
-            "task": (type(about), about),
-            **{k: (LONG, v) for k, v in {"normals": task.normals, "B": batch_size, "P": prompts, "H": h}.items()},
-            **{k: (LONG, v) for k, v in {"runs": runs, "done": 0, "steps": 0}.items()},
-            **{k: (FLOAT, v) for k, v in zip(("scale", "b1", "b2", "rest", "eps"), (model.scale, *betas), strict=True)},
-            "corrections": (POINTER, 0),
-            "keys": (POINTER, self.keys.data_ptr()),
-            "stacks": (POINTER * 12, (POINTER * 12)(*kept)),
-            "rates": (POINTER * 4, (POINTER * 4)(*(r.data_ptr() for r in self.rates))),
-            "losses": (POINTER, ensemble.loss_sum.data_ptr()),
-            "sums": (POINTER, self.sums.data_ptr()),
-        }
-        self._kind = type("Training", (ctypes.Structure,), {"_fields_": [(k, t) for k, (t, _) in self._fields.items()]})
+        sums = torch.zeros(runs * 2 * parts * (self.n_heads * (d + n) ** 2 + n), device=keys.device)
+        rates = [ensemble.rates[k].flatten() for k in MATRICES]
+        self._kept = rates, keys[ensemble.streams_read].contiguous(), sums  # in place while the GPU may read them
+        stacks = [each[k].data_ptr() for each in (ensemble.params, state["first"], state["second"]) for k in MATRICES]
+        sizes, betas = (task.normals, batch_size, prompts, self.n_heads, runs, 0, 0), (of.beta1, of.beta2, 1 - of.beta2)
+        places = self._kept[1].data_ptr(), (POINTER * 12)(*stacks), (POINTER * 4)(*(r.data_ptr() for r in rates))
+        about = _task(task.layout(), 1)
+        kind = type("Training", (ctypes.Structure,), {"_fields_": [("task", type(about)), *FIELDS]})
+        ends = ensemble.loss_sum.data_ptr(), sums.data_ptr()
+        self._about = kind(about, *sizes, model.scale, *betas, of.eps, 0, *places, *ends)
 
-    def after(self, done: int, steps: int) -> tuple[ctypes.Structure, Tensor]:
-        """``struct training`` for so many steps after the first ``done``, and the numbers that it points to."""
+    def after(self, done: int, steps: int) -> ctypes.Structure:
+        """``struct training`` for so many steps after the first ``done``."""
         group, t = self.ensemble.group, torch.arange(done + 1, done + steps + 1, dtype=torch.float32)
         factor = torch.ones(steps) if group.schedule is None else group.schedule.factor(t, self.ensemble.steps)
-        corrections = torch.stack([factor, *group.optimiser.corrections(t)], 1).to(self.keys.device)
-        now = {"done": done, "steps": steps, "corrections": corrections.data_ptr()}
-        return self._kind(**{k: now.get(k, v) for k, (_, v) in self._fields.items()}), corrections
+        corrections = torch.stack([factor, *group.optimiser.corrections(t)], 1)
+        self._corrections = corrections.to(self.ensemble.loss_sum.device)
+        self._about.done, self._about.steps, self._about.corrections = done, steps, self._corrections.data_ptr()
+        return self._about
 
     def launch(self, done: int, steps: int) -> None:
         """Take so many steps on the GPU, in place."""
-        here = torch.cuda.get_device_properties(self.keys.device)
-        threads = 512 if self.parts * len(self.ensemble.runs) <= here.multi_processor_count else 256
-        bytes_ = 4 * floats(self.task, len(self.ensemble.model.query), self.prompts)
-        function = compiled(f"sm_{here.major}{here.minor}", bytes_, **self.macros, THREADS=threads)
-        about, _kept = self.after(done, steps)
+        here = torch.cuda.get_device_properties(self.ensemble.loss_sum.device)
+        blocks, size = self.parts * len(self.ensemble.runs), 4 * floats(self.task, self.n_heads, self.prompts)
+        threads = 512 if blocks <= here.multi_processor_count else 256
+        function = compiled(f"sm_{here.major}{here.minor}", size, **self.macros, THREADS=threads)
+        about = (POINTER * 1)(ctypes.addressof(self.after(done, steps)))
         stream = POINTER(torch.cuda.current_stream().cuda_stream)
-        sizes = len(self.ensemble.runs) * self.parts, 1, 1, threads, 1, 1, bytes_
-        _asked(_driver().cuLaunchKernel(function, *sizes, stream, (POINTER * 1)(ctypes.addressof(about)), None))
+        _asked(_driver().cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, size, stream, about, None))
 
 
 def floats(task: Any, n_heads: int, prompts: int) -> int:
@@ -152,15 +150,13 @@ class OneLaunch(Trainer):
 
 @lru_cache
 def _nvrtc() -> ctypes.CDLL:
-    """NVRTC: torch's own library of the names that it links, or the system's."""
-    major = (torch.version.cuda or "12").partition(".")[0]
-    for name in (Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so", f"libnvrtc.so.{major}", "libnvrtc.so"):
-        try:
+    """NVRTC: as torch links it, or the system's."""
+    names = Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so", f"libnvrtc.so.{(torch.version.cuda or '')[:2]}"
+    for name in names:
+        with suppress(OSError):
             library = ctypes.CDLL(str(name))
-            library.nvrtcCompileProgram  # noqa: B018
-            return library
-        except (OSError, AttributeError):
-            pass
+            if hasattr(library, "nvrtcCompileProgram"):
+                return library
     raise UserError("NVRTC was not found", "Install a CUDA build of torch, which carries it.")
 
 
