@@ -231,7 +231,7 @@ INLINE void move(const struct training *t, const struct shared *s, int run, int 
 #if defined __CUDACC__
 #if PARTS > 1
 #define TOGETHER __cluster_dims__(PARTS, 1, 1)
-#define ALL_PARTS_HERE() asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory")
+#define ALL_PARTS_HERE() asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory")
 #else
 #define TOGETHER
 #define ALL_PARTS_HERE() __syncthreads()

@@ -106,12 +106,12 @@ def steps_on_gpu(data: Any, ensembles: Sequence[Ensemble], keys: Tensor, batch_s
         if not (plain and ours and (model.width, model.n_tasks) == (task.d + task.n_tasks, task.n_tasks)):
             return None
         runs, places = len(ensemble.runs), batch_size // SLICES
-        shares = (p for p in PARTS if (p == 1 or here.major >= 9) and places % (PAIR * p) == 0)
-        parts = next(p for p in shares if p == 1 or runs * p <= here.multi_processor_count)
-        beside = 1 if runs * parts <= here.multi_processor_count else 2  # blocks on a processor
-        room = here.shared_memory_per_multiprocessor // beside - 1024  # which the system keeps of each block's
-        fit = [w for w in range(PAIR, places // parts + 1, PAIR) if places // parts % w == 0]
-        fit = [w for w in fit if 4 * floats(task, len(model.query), SLICES * w) <= room]
+        processors, wide = here.multi_processor_count, PARTS if here.major >= 9 else (1,)
+        parts = next(p for p in wide if p == 1 or (runs * p <= processors and places % (PAIR * p) == 0))
+        # two blocks on a processor where there are more than processors; the system keeps a kibibyte of each
+        room = here.shared_memory_per_multiprocessor // (1 + (runs * parts > processors)) - 1024
+        each = (w for w in range(PAIR, places // parts + 1, PAIR) if places // parts % w == 0)
+        fit = [w for w in each if 4 * floats(task, len(model.query), SLICES * w) <= room]
         if not fit:
             return None
         found.append(Steps(ensemble, task, batch_size, keys, parts, SLICES * fit[-1]))
@@ -185,9 +185,8 @@ def cubin(gpu: str, **macros: str | int) -> bytes:
     getattr(nvrtc, f"nvrtcGet{what}")(program, text)
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     if failed:
-        raise UserError(
-            f"gpu.cu does not compile for {gpu}: {one_line(text.value.decode())[:300]}", "Use --device cpu."
-        )
+        said = one_line(text.value.decode())[:300]
+        raise UserError(f"gpu.cu does not compile for {gpu}: {said}", "Use --device cpu.")
     return text.raw
 
 
