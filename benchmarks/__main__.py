@@ -66,6 +66,8 @@ def _measure(chosen: argparse.Namespace) -> None:
         idle.require(idle.before(), "just now", hint)
     parts = chosen.only or suite.PARTS
     before = None if chosen.only is None else page.stored()[chosen.device]
+    if before and before["machine"]["gpu"] not in (None, suite.machine(chosen.device)["gpu"]):
+        before = None  # of another card
     results = suite.run(plan, chosen.device, say, parts, before)
     during = results["machine"]["others"]["during"]
     if published and during > idle.ALLOWED:

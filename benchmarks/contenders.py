@@ -1,6 +1,7 @@
 """Every rung of the ladder as one function: ``steps(n)`` takes n optimiser steps of all runs and returns when they are done."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from unittest.mock import patch
 
 import torch
@@ -9,6 +10,7 @@ from iclbook.models import Attention
 from iclbook.tasks import LinearRegression
 from iclbook.training import Group, Run, Trainer
 from iclbook.training import trainer as trainer_module
+from iclbook.training.on_gpu import OneLaunch
 
 from .plain_loop import PlainLoop
 from .work import BATCH, CONTEXT, D_COVARIATE, NOISE_VAR, RATE, STEPS, Case
@@ -44,7 +46,7 @@ def trainer(case: Case, kind: type[Trainer] = Trainer) -> Trainer:
         {"d": case.d, "n_heads": case.n_heads, "score_scale": "code"},
         [Run(seed, RATE, stream=stream) for seed in range(case.runs)],
     )
-    compiled = case.contender in ("compiled", "traced", "shared", "graph compiled")
+    compiled = case.contender in ("compiled", "traced", "shared", "graph compiled", "kernel")
     return kind(task(case), [group], STEPS, BATCH, record=(), device=case.device, compile=compiled)
 
 
@@ -64,6 +66,17 @@ def plain_loops(case: Case) -> list[PlainLoop]:
     return loops
 
 
+def apart(case: Case, steps: int = 100) -> dict[str, float]:
+    """Largest distances of losses and parameters, as shares of the largest, between a contender after so many steps and the steps in C on a CPU."""
+    ends = []
+    for kind, where in ((OneLaunch, case), (Trainer, replace(case, contender="compiled", device="cpu"))):
+        ours = trainer(where, kind)
+        ours.train(progress=False, until=steps)
+        params = torch.cat([p.cpu().flatten() for p in ours.ensembles[0].params.values()])
+        ends.append({"losses": ours.ensembles[0].loss_sum.cpu(), "parameters": params})
+    return {k: float((x - ends[1][k]).abs().max() / ends[1][k].abs().max()) for k, x in ends[0].items()}
+
+
 def build(case: Case) -> tuple[Callable[[int], None], int]:
     """``steps(n)`` and the unit that ``n`` must be a multiple of."""
     if case.contender.startswith("jax"):
@@ -81,7 +94,8 @@ def build(case: Case) -> tuple[Callable[[int], None], int]:
             wait()
 
         return one_at_a_time, 1
-    ours = trainer(case, {"eager": StepByStep, "traced": Traced}.get(case.contender, Trainer))
+    ours = trainer(case, {"eager": StepByStep, "traced": Traced, "kernel": OneLaunch}.get(case.contender, Trainer))
+    assert case.contender != "kernel" or ours._launched, "this GPU has no room for a run"
 
     def together(n: int) -> None:
         ours.train(progress=False, until=ours.done + n)

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".cache" / "gpu"
 #: Where studies are trained: a book whose results are not those of the repository.
 STUDIES = FOLDER / "book"
-STAGES = ("tests", "bench", "studies", "replays", "processors")
+STAGES = ("tests", "kernel", "bench", "studies", "replays", "processors")
 #: Seconds that a stopped unit has to write its checkpoint.
 GRACE = 20
 DONE, FAILED, STOPPED, TOO_LONG = "done", "failed", "unfinished", "too long for one call"
@@ -77,6 +77,8 @@ def units() -> list[Unit]:
         str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.cuda" in p.read_text()
     ]
     found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda", *marked))]
+    command = (python, "-m", "benchmarks", "--device", "cuda", "--only", "kernel")
+    found.append(Unit("kernel", "many steps in one launch", command))
     kept = ("--keep", str(FOLDER / "bench" / code_digest()), "--out", str(FOLDER / "results-cuda.json"))
     # how cost grows with each size is asked of the CPU: a hundred processes more
     parts = ("--only", "floor", "paired", "ladder")
@@ -124,8 +126,9 @@ def _tests(file: str) -> list[str]:
 def code_digest(root: Path = ROOT) -> str:
     """Digest of all that could change an answer."""
     digest = hashlib.sha256()
-    for path in sorted(p for part in ("src", "benchmarks", "tests") for p in (root / part).rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    for path in sorted(p for part in ("src", "benchmarks", "tests") for p in (root / part).rglob("*.*")):
+        if path.suffix in (".py", ".c", ".h", ".cu", ".cuh"):
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -145,6 +145,10 @@ def main(text: str) -> None:
         import benchmarks.jax_peer  # noqa: F401
     if job.get("floor"):
         answer["floor"] = floor(job["seconds"])
+    if job.get("apart"):
+        from .contenders import apart
+
+        answer["apart"] = apart(cases[0])
     if cases:
         answer["cases"] = interleaved(cases, job)
     answer["peak_mb"] = peak_mb()

@@ -19,6 +19,7 @@ TITLES = {
     "paired": "Side by side, one core",
     "page": "In the page",
     "first": "The first step",
+    "kernel": "Many steps in one launch",
     "ladder": "Ensembles and threads",
     "cores": "Processes and threads",
     "growth": "How cost grows",
@@ -148,51 +149,7 @@ def waiting(results: dict) -> str:
             cells = [f"**{duration(s)}**" if n == best else duration(s) for n, s in took.items()]
             rows.append([f"{steps:,}", *cells])
         text.append(table([f"steps of one run, H = {n_heads}", *(LABELS[n] for n in found)], rows))
-        text.append(_overtakes(found, n_heads, results))
     return "\n\n".join(t for t in text if t)
-
-
-def _overtakes(found: dict[str, dict], n_heads: int, results: dict) -> str:
-    """From how many steps of a single run on each of our rungs overtakes the plain loop."""
-    plain = found.get("plain")
-    if plain is None:
-        return ""
-    said = []
-    for name, r in found.items():
-        if name == "plain":
-            continue
-        gain = 1 / plain["rate"]["median"] - 1 / r["rate"]["median"]  # seconds saved per step
-        if gain <= 0:
-            said.append(f"{LABELS[name]} never overtakes it")
-        elif r["first_s"] <= plain["first_s"]:
-            said.append(f"{LABELS[name]} is ahead from the first step")
-        else:
-            steps = (r["first_s"] - plain["first_s"]) / gain
-            said.append(f"{LABELS[name]} overtakes it after {number(steps)} steps")
-    text = f"Against the plain loop, training one run of H = {n_heads}: {'; '.join(said)}."
-    if results["device"] == "cpu":
-        text += f" The trainer takes steps in C whatever their number{_choice(found)}."
-    return text
-
-
-def _choice(found: dict[str, dict]) -> str:
-    """Whether the trainer's own choice is ever behind the plain loop, first step included. Times are lines in the steps: their ends decide."""
-    ends = [("compiled", 1), ("compiled", 10**6)]
-    if not {"plain", "compiled"} <= found.keys():
-        return ""
-    behind = []
-    for name, steps in ends:
-        own, plain = (found[n]["first_s"] + steps / found[n]["rate"]["median"] for n in (name, "plain"))
-        if own > plain:
-            behind.append(f"of {steps:,} step{'s' * (steps > 1)} (by {number(own - plain)} s)")
-    if behind:
-        return f"; with that it is behind the plain loop in trainings {_listed(behind)}"
-    return "; with that it is never behind the plain loop, whatever the number of steps"
-
-
-def _listed(parts: list[str]) -> str:
-    """Parts in a sentence: one, one and another, or more with commas."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def losses(results: dict) -> str:
@@ -264,11 +221,32 @@ def page(results: dict) -> str:
     return f"{about} One core, contenders in turn.\n\n{table(header, lines)}"
 
 
+def kernel(results: dict) -> str:
+    """The steps in C on a GPU beside the captured and compiled trainer, and how far they are from those on a CPU."""
+    if "kernel" not in results:
+        return "Not measured: `make gpu STAGE=kernel` compares them with the steps in C, measures them, and fills this part."
+    header = ["H = 2", *(f"{LABELS[name]}: run-steps/s" for name in ("kernel", "graph compiled")), "times the latter"]
+    header += ["losses apart", "parameters apart"]
+    lines = [
+        [
+            f"{r['runs']} runs",
+            *map(span, r["rates"].values()),
+            span(r["ratio"]),
+            *(f"{v:.1g}" for v in r["apart"].values()),
+        ]
+        for r in results["kernel"]["rows"]
+    ]
+    about = "Apart: the largest distance from the steps in C on a CPU after a hundred steps, as a share of the largest number."
+    return f"{table(header, lines)}\n\n{about}"
+
+
 def _sections(results: dict) -> list[str]:
     """What was measured on one device, part by part."""
     text = [described(results)]
     if "paired" in results:
         text += ["## " + TITLES["paired"], paired(results)]
+    if results["device"] == "cuda":
+        text += ["## " + TITLES["kernel"], kernel(results)]
     if results.get("page"):
         text += ["## " + TITLES["page"], page(results)]
     if results["device"] == "cpu" and "floor" in results:

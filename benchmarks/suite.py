@@ -264,8 +264,23 @@ def in_page(plan: Plan, say: Say) -> dict | None:
     return {"pinned": answer["pinned"], "rows": rows}
 
 
+def _kernel(plan: Plan, say: Say) -> dict:
+    """Many steps in one launch beside the captured and compiled trainer, two heads, with few runs and many; and how far they are from the steps in C."""
+    rows = []
+    for runs in (8, 256):
+        say(f"kernel: {runs} runs")
+        cases = [asdict(Case(name, 2, runs, 1, "cuda")) for name in ("kernel", "graph compiled")]
+        job = {"cases": cases, "threads": 1, "rounds": plan.rounds, "seconds": plan.seconds, "apart": True}
+        answer = measured(job)
+        ours, theirs = (case["rates"] for case in answer["cases"])
+        ratio = spread([a / b for a, b in zip(ours, theirs, strict=True)])
+        rates = {"kernel": spread(ours), "graph compiled": spread(theirs)}
+        rows.append({"runs": runs, "rates": rates, "ratio": ratio, "apart": answer["apart"]})
+    return {"rows": rows}
+
+
 #: Parts of the results that can be measured alone.
-PARTS = ("floor", "paired", "page", "first", "ladder", "cores", "growth", "categorical")
+PARTS = ("floor", "paired", "kernel", "page", "first", "ladder", "cores", "growth", "categorical")
 
 
 def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before: dict | None = None) -> dict:
@@ -296,6 +311,8 @@ def run(plan: Plan, device: str, say: Say, parts: Sequence[str] = PARTS, before:
             measured, plan.ladder, device, plan.ladder_rounds, plan.ladder_seconds, say, plan.axes
         ),
     }
+    if device == "cuda":
+        make["kernel"] = lambda: _kernel(plan, say)
     if device == "cpu":
         make["categorical"] = lambda: categorical(plan, say)
         make["page"] = lambda: in_page(plan, say)

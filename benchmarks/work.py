@@ -30,6 +30,7 @@ LABELS = {
     "shared": "trainer, steps in C, all runs on one data stream",
     "graph": "trainer, CUDA graph",
     "graph compiled": "trainer, CUDA graph, compiled",
+    "kernel": "trainer, many steps in one launch",
     "jax vmap": "JAX, vmap + scan",
     "jax map": "JAX, lax.map + scan",
 }
@@ -77,7 +78,7 @@ class Case:
 
 def missing(contender: str, device: str) -> str | None:
     """Why ``contender`` cannot be measured here, in words; ``None`` when it can."""
-    if contender.startswith("graph"):
+    if contender.startswith(("graph", "kernel")):
         return None if device == "cuda" else "no GPU"
     if contender.startswith("jax"):
         if device == "cuda":

@@ -158,6 +158,7 @@ def test_comments_docstrings_formatting_annotations_and_messages_do_not_count(tm
         ),
         ("models/attention.py", "context: Tensor", "context: object"),
         ("native/attention.c", "/* Prompts b", "// a remark\n/* A remark.\n   Prompts b"),
+        ("native/vectors.h", "return converted<vf>(w);", "return ALL(0.0f);"),  # on a GPU
         ("training/groups.py", "has no parameter", "does not know"),
         ("training/groups.py", 'f"group {self.name!r} has no runs"', '"no runs"'),
     ):

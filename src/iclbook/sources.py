@@ -201,8 +201,14 @@ class Code:
         return self._modules[module]
 
 
+def without_gpu(text: str) -> str:
+    """C code as processors and pages compile it: without what only a GPU does, and the lines that hide the rest from a GPU."""
+    gpu = r"^#if defined GPU\n.*?^#endif /\* GPU \*/\n|^#if !defined GPU\b[^\n]*\n|^#endif /\* not GPU \*/\n"
+    return re.sub(gpu, "", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def _c_code(text: str) -> str:
-    """C code without comments, indentation and what only a page compiles, which cannot change a stored number."""
-    code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    """C code without comments, indentation and what only a page or a GPU compiles, which cannot change a stored number."""
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", without_gpu(text), flags=re.DOTALL)
     lines = re.sub(r"^#if defined __wasm__.*?^#endif\n", "", code, flags=re.DOTALL | re.MULTILINE).splitlines()
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())

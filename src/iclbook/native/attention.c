@@ -13,7 +13,12 @@
 #define LINEAR 5
 
 #define d (D - N)
+#if defined GPU
+#define LANES 1
+#endif /* GPU */
+#if !defined GPU
 #define LANES 16 /* prompts side by side on every machine, so that a sum over the batch has one order */
+#endif /* not GPU */
 #define V (LANES / W)
 
 /* Where a prompt's standard normals stand, row by row of B prompts: covariates first, (L + 1) d of them. */
@@ -158,6 +163,7 @@ INLINE void back(const float *Q, const float *K, const float *VV, const float *O
         }
 }
 
+#if !defined GPU /* which has gpu.cu */
 /* One run: four stacks of H matrices (D, D) of parameters and of their gradients; its mean loss is added to *loss. Scratch: L (D + 1) vectors. */
 static void one_run(const struct task *t, const float *normals, int64_t H, float scale, const float *const at[4], float *const grads[4], float *loss,
                     vf *scratch)
@@ -214,3 +220,4 @@ void gradients(const struct task *t, const float *normals, const int64_t *runs, 
         one_run(t, normals, H, scale, at, to, losses + runs[i], scratch);
     }
 }
+#endif /* not GPU */

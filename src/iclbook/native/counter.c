@@ -9,9 +9,14 @@ INLINE void philox(vw out[4], uint64_t place, uint32_t purpose, uint64_t step, c
     vl c[2][4];
     for (int half = 0; half < 2; half++) {
         for (int i = 0; i < W / 2; i++) c[half][0][i] = place + half * (W / 2) + i;
+#if !defined GPU
         c[half][1] = (vl){} + purpose;
         c[half][2] = (vl){} + (step & 0xffffffffu);
         c[half][3] = (vl){} + (step >> 32);
+#endif /* not GPU */
+#if defined GPU
+        c[half][1] = purpose, c[half][2] = step & 0xffffffffu, c[half][3] = step >> 32;
+#endif /* GPU */
     }
     uint32_t k0 = key[0], k1 = key[1];
     for (int round = 0; round < ROUNDS; round++) {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#if !defined GPU
 #if defined __x86_64__
 #include <immintrin.h>
 #if !defined __FMA__ || !defined __AVX2__
@@ -31,9 +32,22 @@ typedef int32_t vi __attribute__((vector_size(4 * W)));
 typedef uint32_t vw __attribute__((vector_size(4 * W)));
 typedef uint64_t vl __attribute__((vector_size(4 * W))); /* W / 2 of them */
 typedef uint32_t half_vw __attribute__((vector_size(2 * W)));
+#endif /* not GPU */
+#if defined GPU
+typedef lanes<float, W> vf;
+typedef lanes<int32_t, W> vi;
+typedef lanes<uint32_t, W> vw;
+typedef lanes<uint64_t, (W + 1) / 2> vl;
+typedef lanes<uint32_t, (W + 1) / 2> half_vw;
+#endif /* GPU */
 
 #define INLINE static inline __attribute__((always_inline))
+#if !defined GPU
 #define ALL(x) ((vf){} + (x))
+#endif /* not GPU */
+#if defined GPU
+#define ALL(x) vf(x)
+#endif /* GPU */
 
 INLINE vf load(const float *p)
 {
@@ -66,6 +80,11 @@ INLINE vf fused(vf a, vf b, vf c)
 /* Products of the low halves. A compiler would multiply whole lanes, at several times the cost. */
 INLINE vl product(vl a, uint32_t b)
 {
+#if defined GPU
+    vl out;
+    for (int i = 0; i < (W + 1) / 2; i++) out[i] = wide_product(a[i], b);
+    return out;
+#endif /* GPU */
 #if defined __AVX512F__
     return (vl)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64(b));
 #elif defined __AVX2__
@@ -87,6 +106,9 @@ INLINE vw low_words(vl a, vl b)
 /* To the nearest float: exact halves and one rounded sum, where the processor has no instruction of its own. */
 INLINE vf to_float(vw w)
 {
+#if defined GPU
+    return converted<vf>(w);
+#endif /* GPU */
 #if defined __AVX512F__
     return (vf)_mm512_cvtepu32_ps((__m512i)w);
 #else

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..project import ends_in_one_line, find_root
+from ..sources import without_gpu
 from . import HERE
 
 #: Activations of ``attention.c`` in the order of ``page.c``, with their numbers there.
@@ -57,7 +58,7 @@ def compiled() -> bytes:
 
 def sources() -> str:
     """Digest of what is compiled, without comments, and of how."""
-    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.[ch]")))
+    code = "\n".join(without_gpu(path.read_text(encoding="utf-8")) for path in sorted(HERE.rglob("*.[ch]")))
     words = [*re.sub(r"/\*.*?\*/|//[^\n]*", "", code, flags=re.DOTALL).split(), *FLAGS, *LINKED]
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
 
