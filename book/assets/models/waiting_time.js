@@ -159,7 +159,7 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
     level(x.map((t) => [t, 0.5]));
     for (const [line, { path }] of [[curve, now], [before, was]]) line([[x[0], path[0][1]], ...path.filter(([t]) => t > x[0]), [x[1], path.at(-1)[1]]]);
     set(left, { x1: losses.toX.to(Math.min(now.wait, x[1])), x2: losses.toX.to(Math.min(now.wait, x[1])) });
-    for (const [of, line] of laws) line(logspace(...data.sizes, 40).map((size) => [1 / size, of({ ...at, size })]).filter(([, t]) => t > 0 && t < Infinity));
+    for (const [of, line] of laws) line((of === power || chance(at) ? logspace(...data.sizes, 40) : []).map((size) => [1 / size, of({ ...at, size })]).filter(([, t]) => t > 0 && t < Infinity));
     diffused(diffusion(at) ? scales.map((u) => [u, 1 / diffusion(at)]) : []);
     sweep(at).forEach((t, n) => put(dots[n], sizes[n], t));
     put(ring, kept.size, was.wait);
