@@ -38,59 +38,35 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
     return [0, 1, 2, 3, 4].map((i) => x[i] + (h / 6) * (k1[i] + 2 * k2[i] + 2 * k3[i] + k4[i]));
   };
   const norm = (v) => Math.sqrt(v[0] ** 2 + v[1] ** 2 + v[2] ** 2 + (v[3] ?? 0) ** 2);
-  /** What the batches of a time h add up to: outputs and values turn into each other, in a random direction (a boost, which keeps O^2 - |V|^2). */
-  const kick = (x, width, normal) => {
-    const c = [normal(), normal(), normal()].map((v) => v * width);
-    const size = norm(c);
-    const along = c.reduce((sum, v, i) => sum + v * x[i + 1], 0) / size;
-    const turned = (Math.cosh(size) - 1) * along + Math.sinh(size) * x[0];
-    return [Math.cosh(size) * x[0] + Math.sinh(size) * along, ...c.map((v, i) => x[i + 1] + (v / size) * turned), x[4]];
-  };
-  /** Normal numbers, the same for the same seed. */
-  const normals = (seed) => {
-    let s = seed;
-    const uniform = () => {
-      s = (s + 0x6d2b79f5) | 0;
-      let t = Math.imul(s ^ (s >>> 15), 1 | s);
-      t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-      return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-    };
-    return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
-  };
-  /** Rate of chance on so many prompts drawn once, and by how much log-sizes diffuse in a unit of time with a fresh batch of so many. */
+  /** Rate of chance on so many prompts drawn once, and by how much log-sizes diffuse in a unit of time with a fresh batch of so many (no flow shows that: only its time is drawn). */
   const chance = ({ prompts, count }) => (prompts === "once" ? data.chance / Math.sqrt(count) : 0);
   const diffusion = ({ prompts, count }) => (prompts === "fresh" ? (data.rate * data.chance ** 2) / count : 0);
 
   /** From factors of one size: `path` of [time, loss], and `wait`, when the share `left` of the loss is left; Infinity where that never comes. A step changes
       no size by more than the share `fine`. */
-  const run = (at, { fine = 0.05, seed = 1, further = 0 } = {}) => {
+  const run = (at, { fine = 0.05, further = 0 } = {}) => {
     const { degree, size, decay } = at;
     const how = [degree, [chance(at), 0, 0], decay];
-    const noise = diffusion(at);
-    const normal = normals(seed);
     let [x, t, wait] = [[size, size, 0, 0, degree > 2 ? size : 1], 0, Infinity];
     const path = [[0, loss(x, ...how)]];
-    const patience = (noise ? 8 : 30) * withChance({ ...at, decay: 0 });
+    const patience = 30 * withChance({ ...at, decay: 0 });
     for (let n = 0; n < data.most && t < Math.min(patience, wait * (1 + further)); n++) {
       const v = velocity(x, ...how);
       let h = Math.min((fine * norm(x)) / norm(v), (fine * x[4]) / Math.abs(v[4] || 1e-300));
-      if (noise) h = Math.min(h, (0.2 * fine) / noise);
       if (norm(x) > 0.3 || (degree > 2 && x[4] > 0.3)) h = Math.min(h, 4 * fine);
-      const before = path.at(-1)[1];
       const goal = data.left / 2;
       const next = step(x, h, ...how);
-      const moved = noise ? kick(next, Math.sqrt((noise * h) / 3) * (1 - parts(next, ...how).product), normal) : next;
-      const after = loss(moved, ...how);
+      const after = loss(next, ...how);
       if (wait === Infinity && after <= goal) {
         let [low, high] = [0, h];
-        for (let i = 0; i < 40 && !noise; i++) {
+        for (let i = 0; i < 40; i++) {
           const middle = (low + high) / 2;
           if (loss(step(x, middle, ...how), ...how) > goal) low = middle;
           else high = middle;
         }
-        wait = t + (noise ? (h * (before - goal)) / (before - after) : high);
+        wait = t + high;
       }
-      [x, t] = [moved, t + h];
+      [x, t] = [next, t + h];
       path.push([t, after]);
       if (norm(x) < size / 30) break; // decay has won
     }
@@ -126,11 +102,6 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
   // ---- the picture -------------------------------------------------------------------------------------------------
 
   const sizes = logspace(...data.sizes, 9);
-  /** Of several runs with noise the middle one. */
-  const middle = (at) => {
-    const all = Array.from({ length: diffusion(at) ? 3 : 1 }, (_, seed) => wait(at, { seed: seed + 1, fine: 0.1 }));
-    return all.sort((a, b) => a - b)[(all.length - 1) / 2];
-  };
   const [slow, shape] = [data.sizes[0], { width: 340, height: 250, logX: true }];
   const longest = Math.max(...data.degrees.map((degree) => power({ degree, size: slow, decay: 0 })));
   const scales = [1 / data.sizes[1], 1 / slow];
@@ -148,7 +119,7 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
   const words = says();
   const put = (shape, size, t) => set(shape, { cx: waits.toX.to(1 / size).toFixed(2), cy: waits.toY.to(Math.min(t, 1e9)).toFixed(2) });
   const known = {};
-  const sweep = (at) => (known[JSON.stringify({ ...at, size: 0 })] ??= sizes.map((size) => middle({ ...at, size })));
+  const sweep = (at) => (known[JSON.stringify({ ...at, size: 0 })] ??= sizes.map((size) => wait({ ...at, size })));
   let drawn = {};
   const redraw = () => {
     const { kept, ...at } = state;
@@ -172,7 +143,7 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
     const { at } = now;
     const end = (one) => (one.wait < Infinity ? `half of the loss is gone at time ${digits(one.wait)}` : "the loss never falls");
     const says = now.law === Infinity ? "the laws say never" : `the law${chance(at) ? " with chance" : ""} says ${digits(now.law)}`;
-    const noise = diffusion(at) ? ` Batches make log-sizes diffuse by one in ${digits(1 / diffusion(at))}: longer waits can bend.` : "";
+    const noise = diffusion(at) ? ` With batches of this size log-sizes diffuse by one in a time of ${digits(1 / diffusion(at))}: SGD can leave the law where waits are longer.` : "";
     words.textContent = `${at.degree} factors of size ${digits(at.size)}: ${end(now)}; ${says}.${noise} Kept: ${was.at.degree} factors of size ${digits(was.at.size)}: ${end(was)}.`;
   };
   const later = eventually(redraw);

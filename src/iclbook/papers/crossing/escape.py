@@ -12,6 +12,7 @@ and under weight decay, ``L + decay |theta|^2 / 2``, it never leaves from below 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,17 @@ import pandas as pd
 from scipy.optimize import minimize
 
 from ...draw import numpy_rng
+from ...models.deep_attention import DeepAttention
+from ...random import INIT, generator
 from ...statistics import Estimate
 from ...store import Results
+from ...tasks import LinearRegression
 from ...tasks.linear_regression import AffineRegression
 from ...training.flow import gradient_flow
-from ...training.landscape import Landscape
-from .models import MODELS, Array, heads_of, mirrored, prompts, residual_layer
-from .waits import SIZES, Resting, Sizes, adam_wait, leave
+from ...training.groups import squared_error
+from ...training.landscape import Family, Landscape
+from .models import MODELS, Array, antithetic, heads_of, mirrored, prompts, residual_layer
+from .waits import FALLEN, SIZES, Resting, Sizes, adam_wait, degrees, leave
 
 #: Radius at which the search begins, by what it grows while nothing is seen to fall, and the fall, as a share of the loss at 0, that rounding cannot make.
 RADIUS, GROWTH, SEEN = 0.01, 2.0, 1e-10
@@ -327,7 +332,47 @@ def adam_waits(model: str, draws: Sequence[int]) -> dict[str, Array]:
 def adam_values(results: Results, found: Mapping[str, Mapping[str, Array]]) -> dict[str, object]:
     """By how much longer a start a factor smaller waits under Adam over what the law predicts of gradient flow (``found`` of :func:`longer_waits`), means over draws."""
     ratios = {
-        name: np.array([np.diff(results[f"{model}/{name}"])[:, 0] / found[model]["predicted"] for model in ADAM])
+        name: np.array(
+            [
+                np.diff(results[f"{model}/{name}"])[:, 0] / found[model]["predicted"]
+                for model in ADAM
+                if f"{model}/{name}" in results.arrays
+            ]
+        )
         for name in ("guarded", "free")
     }
     return {"adam/guarded": Estimate.mean(ratios["guarded"]), "adam/free": ratios["free"].mean(1)}
+
+
+# -- a standard initialisation ------------------------------------------------------------------------------------------------
+
+#: Parameters that begin at these shares of PyTorch's default; others stay as they are drawn. The read-out, O, V, K and Q: five factors.
+SHARES, SCALED = (1.0, 0.7, 0.49), ("query", "key", "value", "output", "read")
+#: The model at a profile: that of nagy2026's section 9.5, two residual layers with norms, d = 5 and 40 examples; a small one.
+STANDARD = {"paper": {"d": 5, "width": 32}, "smoke": {"d": 2, "width": 4}}
+
+
+def standard_starts(profile: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Waits ``times (D, 3)`` of gradient flow from :data:`SHARES` of a standard start, on 64 symmetric prompts."""
+    shape, found = STANDARD[profile], []
+    for draw in draws:
+        model = DeepAttention(**shape)
+        model.initialise(generator(draw, INIT))
+        model.read_bias.data.zero_()
+        named = dict(model.named_parameters())
+        family = Family(model, squared_error, [name for name in named if name not in SCALED])
+        task = LinearRegression(d=shape["d"], L=8 * shape["d"], noise_var=0.0)
+        landscape = family(antithetic(prompts(task, draw, 16)))
+        start = np.concatenate([named[name].double().numpy().ravel() for name in family.shapes])
+        goal = (1 - FALLEN) * landscape.value(0 * start)
+        gone = partial(lambda goal, landscape, theta: goal - landscape.value(theta), goal, landscape)
+        how = {"events": [gone], "stop_at": 0, "method": "RK23", "rtol": 1e-3, "atol": 1e-5}
+        found.append([gradient_flow(landscape.gradient, b * start, 1e6, **how).first() for b in SHARES])
+    return {"times": np.array(found)}
+
+
+def standard_values(results: Results, profile: str) -> dict[str, object]:
+    """Waits from :data:`SHARES` of a standard start, means over draws, and the degree that they show."""
+    times = results[f"{profile}/times"]
+    degree = degrees(times, SHARES[0] / SHARES[1])[:, 0]
+    return {"standard/waits": Estimate.mean(times.T), "standard/degree": Estimate.mean(degree)}

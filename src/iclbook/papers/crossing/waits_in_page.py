@@ -89,7 +89,7 @@ def waiting_time() -> PageModel:
     title = "A product of small factors waits: choose how many, how small, and on which prompts"
     description = (
         f"The smaller the start and the more factors, the longer the wait, unless chance is faster. Loss (1 − P)²/2 of a product P of p factors of size ε. On N prompts drawn once two of them also fit a correlation by chance, of {rate_of_chance(1) / 2:.2f}/√N; "
-        "fresh prompts change it in every step (SGD, rate 0.2; dots: the middle of three runs). Try: four factors with N drawn once, from 32,768 prompts to 32; then symmetric prompts and decay 0.001."
+        "fresh prompts change it in every step of SGD (rate 0.2), which holds to the law up to the time that is drawn. Try: four factors with N drawn once, from 32,768 prompts to 32; then symmetric prompts and decay 0.001."
     )
     return PageModel("waiting_time", data, still, alt, title, description)
 
