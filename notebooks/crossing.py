@@ -261,7 +261,7 @@ record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 # %% [markdown]
 # From a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps and gradient flow {glue:text}`stages/adam/flow` times the time.
 #
-# Below, two softmax heads train in the page. Four factors predict that each halving of a small start quadruples the wait.
+# Below, two softmax heads train in the page.
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
@@ -355,7 +355,7 @@ record.verdict("crossing/q-rates")
 # Three of the laws are tested on the same three models. (For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.)
 #
 # Some pairs of a law and a model make no sense. A single layer takes no two steps whose direction could be read. After a first layer, tokens are no longer in the coordinates in which pairs and kernels
-# are read. Other pairs are open: trained stacks and Trained TF layer by layer, preconditioned steps and ridge as rivals of the kernels, recurrent models, large starts.
+# are read.
 
 
 # %% tags=["hide-input"]

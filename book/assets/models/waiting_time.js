@@ -112,7 +112,7 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
   const curve = losses.line("answer");
   const left = losses.add("line", { class: "query", y1: losses.edge.top, y2: losses.edge.top + losses.inner.height });
   const laws = [power, withChance].map((of, n) => [of, waits.line(n ? "positive dashed" : "reference dotted")]);
-  const diffused = waits.line("negative dashed");
+  const diffused = waits.line("head3");
   const dots = sizes.map(() => waits.add("circle", { class: "sample", r: 3 }));
   const ring = waits.add("circle", { class: "hollow kept", r: 6 });
   const here = waits.add("circle", { class: "here", r: 6 });
@@ -168,7 +168,7 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
   const shown = [
     row("plots", losses.svg, waits.svg),
     words,
-    legend(["answer", "now"], ["kept dashed", "kept"], ["reference dotted", "plateau; law of p factors"], ["positive dashed", "the same with chance"], ["negative dashed", "time in which batches diffuse"]),
+    legend(["answer", "now"], ["kept dashed", "kept"], ["reference dotted", "plateau; law of p factors"], ["positive dashed", "the same with chance"], ["head3", "time in which batches diffuse"]),
     row("controls", degree.element, scale.element, prompts.element, count.element, decay.element),
     row("buttons", keep),
   ];

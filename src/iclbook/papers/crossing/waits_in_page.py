@@ -86,10 +86,11 @@ def waiting_time() -> PageModel:
         return fig
 
     alt = "Left: loss of four factors against time; from a third of the size the plateau is ten times as long. Right: waits of two, three and four factors against one over the size, a logarithm and powers one and two; on 128 prompts four factors leave the power."
-    title = "A product of small factors waits: choose how many, how small, and on which prompts"
+    title = "A product of small factors waits: choose how many, how small, on which prompts"
     description = (
-        f"The smaller the start and the more factors, the longer the wait, unless chance is faster. Loss (1 − P)²/2 of a product P of p factors of size ε. On N prompts drawn once two of them also fit a correlation by chance, of {rate_of_chance(1) / 2:.2f}/√N; "
-        "fresh prompts change it in every step of SGD (rate 0.2), which holds to the law up to the time that is drawn. Try: four factors with N drawn once, from 32,768 prompts to 32; then symmetric prompts and decay 0.001."
+        "The smaller the start and the more factors, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
+        f"On N prompts drawn once two of them also fit a correlation by chance, {rate_of_chance(1) / 2:.2f}/√N. SGD on N fresh prompts (rate {PAGE_RATE:g}) keeps to the law up to the time drawn. "
+        "Try: four factors, N drawn once, from 32,768 prompts to 32."
     )
     return PageModel("waiting_time", data, still, alt, title, description)
 
