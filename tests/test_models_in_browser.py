@@ -55,7 +55,7 @@ def also_full(*fault):
         also_full("reduced_flow.js", "2 * coupling * d * mu[h]", "2 * coupling * mu[h]"),
         also_full("recall_race.js", "(s[t] - (t === 0))", "(s[t] + (t === 0))"),
         also_full("recall_race.js", "(each[w] - mean)", "each[w]"),
-        also_full("waiting_time.js", "product(x.filter((_, j) => j !== i))", "product(x)"),
+        also_full("waiting_time.js", "[rest * out, data.mean", "[out, data.mean"),
         also_full("label_square.js", "(total[i][j] += w - e[j])", "(total[i][j] += w)"),
         ("numbers.js", "return e.map((v) => v / total);", "return e;"),
     ],
@@ -104,21 +104,27 @@ def test_the_race_is_the_librarys(opened, betas):
         assert abs(crossings[0] - crossings[1]) < width
 
 
-@pytest.mark.parametrize("p", [2, 3, 4, 8])
-def test_the_wait_is_the_librarys(opened, p):
-    model, dice = Running(opened, "waiting_time"), np.random.default_rng(p)
-    for size in (0.01, 0.06, 0.3):
-        start = size * dice.uniform(0.5, 1.5, p)
-        wanted = product.wait(start)
-        assert difference(model.js("m.wait(a[0], a[1])", start, TIGHT), wanted) < INTEGRATED
-        assert difference(model.js("m.wait(a[0])", start), wanted) < 1e-4, "as it is drawn"
-        reached = [0.25, 0.9]
-        states = np.array(model.js("m.integrate(a[0], a[1], a[2])", start, reached, TIGHT))
-        factors, times = states[:, :-1], states[:, -1]
-        assert difference(np.prod(factors, axis=1), reached) < INTEGRATED
-        assert np.ptp(factors**2 - start**2, axis=1).max() < INTEGRATED, "the flow conserves xi^2 - xj^2"
-    wanted = gradient_flow(product.gradient, start, times[-1], times, rtol=1e-11).states  # a wait of thousands at most
-    assert difference(factors, wanted) < INTEGRATED
+@pytest.mark.parametrize("p", product.DEGREES)
+@pytest.mark.parametrize(
+    ("size", "count", "decay"), [(0.02, None, 0), (0.03, None, 1e-4), (0.03, 128, 0), (0.05, 8192, 1e-4)]
+)
+def test_the_wait_is_the_librarys_and_the_laws_say_it(opened, p, size, count, decay):
+    model = Running(opened, "waiting_time")
+    at = {"degree": p, "size": size, "decay": decay, "prompts": "once" if count else "even", "count": count or 8}
+    chance = product.rate_of_chance(count) / 2 if count else 0.0
+    assert model.js("m.chance(a[0])", at) == pytest.approx(chance)
+    wanted = product.product_flow(p, size, chance, decay).first()
+    assert difference(model.js("m.wait(a[0], a[1])", at, {"fine": 0.01}), wanted) < INTEGRATED
+    assert difference(model.js("m.wait(a[0])", at), wanted) < 1e-4, "as it is drawn"
+    law = model.js("m.withChance(a[0])", at)
+    assert law == pytest.approx(wanted, rel=0.05)
+
+
+def test_small_starts_stay_under_decay_and_the_law_says_so(opened):
+    model = Running(opened, "waiting_time")
+    at = {"degree": 4, "size": 0.03, "decay": 1e-3, "prompts": "fresh", "count": 8}
+    assert model.js("[m.wait(a[0]) === Infinity, m.power(a[0]) === Infinity]", at) == [True, True]
+    assert model.js("1 / m.diffusion(a[0])", at) == pytest.approx(8 * 3 / product.PAGE_RATE)
 
 
 # ---- hands -----------------------------------------------------------------------------------------------------------

@@ -88,14 +88,13 @@ def square_difference(browser: harness.Browser) -> float:
 
 
 def waiting_difference(browser: harness.Browser) -> float:
-    """Worst of: loss and its gradient at random factors, and the constants of the law."""
+    """Worst of: loss and its gradient, with chance and decay, at random factors."""
     model, dice, worst = Running(browser, "waiting_time"), np.random.default_rng(4), 0.0
-    for p in (2, 3, 4, 8):
-        x = dice.uniform(0.1, 1.2, p)
-        worst = max(worst, difference(model.js("m.loss(a[0])", x), product.loss(x)))
-        worst = max(worst, difference(model.js("m.velocity(a[0])", x), -product.gradient(x)))
-        at, c = {"degree": p, "size": 1e-4, "from": "equal"}, product.constant(np.ones(p))
-        worst = max(worst, difference(model.js("m.law(a[0])", at), np.log(1e4) + c if p == 2 else c * 1e4 ** (p - 2)))
+    for p in product.DEGREES:
+        x, c = dice.uniform(0.1, 1.2, 5), 0.1 * dice.standard_normal(3)
+        worst = max(worst, difference(model.js("m.loss(a[0], a[1], a[2])", x, p, c), product.loss(x, p, c)))
+        found = model.js("m.velocity(a[0], a[1], a[2], a[3])", x, p, c, 0.2)
+        worst = max(worst, difference(found, -product.gradient(x, p, c, 0.2)))
     return worst
 
 

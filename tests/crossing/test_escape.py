@@ -5,8 +5,8 @@ import pytest
 
 from iclbook.models import Attention
 from iclbook.papers.crossing import chance, escape
-from iclbook.papers.crossing.models import _regression, softmax_heads
-from iclbook.papers.crossing.waits import Resting, leave
+from iclbook.papers.crossing.models import REGRESSION, _regression, prompts, residual_layer, softmax_heads
+from iclbook.papers.crossing.waits import Resting, adam_wait, leave
 from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall, LinearRegression
 from iclbook.training.landscape import Landscape
@@ -63,6 +63,41 @@ def test_chance_has_the_rate_of_gaussian_moments_and_the_loss_grows_at_it():
     first = escape.escape(landscape, 3)
     assert first.degree == 2
     assert 2 * first.strength == pytest.approx(rate, rel=2e-3)
+
+
+def test_queries_and_keys_grow_at_their_rate_where_outputs_and_values_fit_chance():
+    draw, count = 3, 128
+    landscape, _ = chance.plain_heads(draw, count)
+    batch = prompts(REGRESSION, draw, count)
+    mean, answers = batch.context.mean(0).numpy(), batch.target[0].numpy()
+    theta = np.zeros((4, 2, 3, 3))
+    theta[1], theta[3, :, -1, 0] = 1e-6 * np.eye(3), 1
+    theta[2, 0, 0] = np.linalg.lstsq(mean.T, answers, rcond=None)[0]
+    slopes = landscape.gradient(theta.ravel()).reshape(theta.shape)
+    assert np.abs(slopes[2]).max() < 1e-6, "the fit is stationary"
+    start = landscape.start(draw).reshape(theta.shape)
+    along = mean @ answers / np.linalg.norm(mean @ answers)
+    grown = ((start[3, :, -1] + start[2] @ along) ** 2).sum(1)
+    pulled = np.linalg.norm(slopes[0, 0], 2) / 1e-6
+    assert chance.second_rate(draw, count) == pytest.approx(pulled * grown.max() / grown.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("normed", [False, True])
+def test_a_residual_stream_and_layer_norm_leave_five_factors(normed):
+    landscape = residual_layer(normed, 1)
+    theta, rng = 0.5 * landscape.start(2), np.random.default_rng(0)
+    direction, h = rng.standard_normal(len(theta)), 1e-6
+    slope = (landscape.value(theta + h * direction) - landscape.value(theta - h * direction)) / (2 * h)
+    assert landscape.gradient(theta) @ direction == pytest.approx(slope, rel=1e-6)
+    assert escape.escape(landscape, 1).exponent == pytest.approx(5, abs=0.05)
+
+
+def test_adam_below_its_guard_waits_as_gradient_flow_does():
+    landscape, rate, guard = escape.product((0, 1, 2))(0), 1e-3, 0.01
+    starts = [size * np.ones(3) for size in (0.004, 0.008)]
+    long, short = (adam_wait(landscape, start, rate, guard=guard) for start in starts)
+    added = np.diff([leave(landscape, start).first() for start in starts[::-1]])[0]
+    assert (long - short) * rate / guard == pytest.approx(added, rel=0.03)
 
 
 def test_sgd_leaves_as_gradient_flow_does_at_a_small_rate_and_a_large_batch():

@@ -63,17 +63,44 @@ def correlations(sets: int, count: int = 128) -> Array:
     return 4 * count * (products.reshape(len(products), sets, count).mean(-1) ** 2).sum(0)
 
 
+def second_rate(draw: int, count: int) -> float:
+    """Rate at which queries and keys grow once outputs and values fit what chance tells, from the prompts and the start alone.
+
+    ``OV = E[zbar zbar^T]^-1 c``, which heads share as the squares of what their starts have in the direction that grows; the matrix that a head's KQ is pulled
+    along is its share of ``E[2 (y_q - OV zbar) mean_l OV (z_l - zbar) z_l x_q^T]``, and the rate the largest singular value.
+    """
+    context, asked, target = (part.numpy() for part in prompts(REGRESSION, draw, count))
+    mean = context.mean(0)
+    correlation = mean @ target[0] / count
+    ov = np.linalg.solve(mean @ mean.T / count, correlation)
+    values = np.einsum("d,ldb->lb", ov, context)
+    pull = 2 / count * (target[0] - ov @ mean) * (values - values.mean(0)) / len(values)
+    rate = np.linalg.norm(np.einsum("lb,ldb,eb->de", pull, context, asked), 2)
+    start = heads_of(2)(prompts(REGRESSION, draw)).start(draw).reshape(4, 2, len(ov), -1)
+    grown = (start[3, :, -1] + start[2] @ correlation / np.linalg.norm(correlation)) ** 2
+    return float(rate * grown.sum(1).max() / grown.sum())
+
+
 def chance_values(results: Results, counts: Sequence[int], sets: int = 4000) -> dict[str, object]:
     """``chance/rate``: root mean square of ``2 |c| sqrt(N)``, and its prediction. ``chance/steps``: growth of the wait in the last halving of the size times ``2 |c| /
     log 2``, of 32 and 128 prompts, where outputs and values alone end the wait; ``chance/power_steps``: what the power law gives in their place.
-    ``chance/taken``: the wait from the smallest start over that on symmetric prompts, for each N."""
+    ``chance/taken``: the wait from the smallest start over that on symmetric prompts, for each N. ``chance/two_stages``: the last growth over ``log 2 (1 / 2 |c| + 1 /``
+    :func:`second_rate` ``)``, of the most prompts, where the fit of chance takes too little off the loss; ``chance/one_stage``: over ``log 2 / 2 |c|`` alone."""
     few, square = counts[:2], Estimate.mean(correlations(sets))
     of = {n: results.group(str(n)) for n in counts}
     last = {
         of_: [np.diff(of[n][of_])[:, -1] * of[n]["rate"] / np.log(2) for n in few] for of_ in ("times", "symmetric")
     }
     taken = [np.log(group["times"][:, -1] / group["symmetric"][:, -1]) for group in of.values()]
+    many, one, two = counts[-3:], [], []
+    for n in many:
+        rate, added = of[n]["rate"], np.diff(of[n]["times"])[:, -1] / np.log(2)
+        second = np.array([second_rate(FIRST + i, n) for i in range(len(rate))])
+        one.append(added * rate)
+        two.append(added / (1 / rate + 1 / second))
     return {
+        "chance/two_stages": Estimate.mean(np.array(two)),
+        "chance/one_stage": np.mean(one, 1),
         "chance/rate": Estimate(square.value**0.5, square.error / (2 * square.value**0.5)),
         "chance/predicted": rate_of_chance(1),
         "chance/steps": Estimate.mean(np.array(last["times"])),

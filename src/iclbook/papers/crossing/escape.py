@@ -12,6 +12,7 @@ and under weight decay, ``L + decay |theta|^2 / 2``, it never leaves from below 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,17 @@ import pandas as pd
 from scipy.optimize import minimize
 
 from ...draw import numpy_rng
+from ...models.deep_attention import DeepAttention
+from ...random import INIT, generator
 from ...statistics import Estimate
 from ...store import Results
+from ...tasks import LinearRegression
 from ...tasks.linear_regression import AffineRegression
 from ...training.flow import gradient_flow
-from ...training.landscape import Landscape
-from .models import MODELS, Array, heads_of, mirrored, prompts
-from .waits import SIZES, Resting, Sizes, leave
+from ...training.groups import squared_error
+from ...training.landscape import Family, Landscape
+from .models import MODELS, Array, antithetic, heads_of, mirrored, prompts, residual_layer
+from .waits import FALLEN, SIZES, Resting, Sizes, adam_wait, degrees, leave
 
 #: Radius at which the search begins, by what it grows while nothing is seen to fall, and the fall, as a share of the loss at 0, that rounding cannot make.
 RADIUS, GROWTH, SEEN = 0.01, 2.0, 1e-10
@@ -164,6 +169,24 @@ def escapes(model: str, draws: Sequence[int]) -> dict[str, Array]:
     return {name: np.array(values) for name, values in found.items()}
 
 
+#: One layer with a read-out and a residual stream, whose embedding is held: as it is and with layer norm. Predicted: read-out, O, V, K and Q, hence five factors.
+RESIDUAL = {"plain": Sizes(0.4, 2, 5, "layer, residual stream"), "normed": Sizes(0.4, 2, 5, "the same, layer norm")}
+SHOWN = ALL_SIZES | RESIDUAL
+
+
+def residual_escapes(kind: str, draws: Sequence[int]) -> dict[str, Array]:
+    """:func:`escapes` of :data:`RESIDUAL`."""
+    found = {"exponent": [], "strength": [], "times": []}
+    for draw in draws:
+        landscape = residual_layer(kind == "normed", draw)
+        first = escape(landscape, draw)
+        found["exponent"].append(first.exponent)
+        found["strength"].append(first.strength)
+        times = [leave(landscape, size * first.direction).first() for size in RESIDUAL[kind].scales()[1:3]]
+        found["times"].append(times)
+    return {name: np.array(values) for name, values in found.items()}
+
+
 #: Models whose search and flow take a second.
 QUICK = ("heads", "recall", "chain", *TRICKY)
 
@@ -173,12 +196,11 @@ def names(profile: str) -> tuple[str, ...]:
     return tuple(ALL_SIZES) if profile == "paper" else QUICK
 
 
-def longer_waits(results: Results) -> dict[str, dict[str, Array]]:
+def longer_waits(*results: Results) -> dict[str, dict[str, Array]]:
     """For each model and draw ``(D,)`` by how much longer a start a factor smaller waits, ``predicted`` before the flow and ``measured``; ``first``: its escapes."""
     found = {}
-    for name, sizes in ALL_SIZES.items():
-        if f"{name}/times" in results.arrays:
-            of = results.group(name)
+    for name, sizes in SHOWN.items():
+        for of in (one.group(name) for one in results if f"{name}/times" in one.arrays):
             first = [Escape(*one, np.zeros(0)) for one in zip(of["exponent"], of["strength"], strict=True)]
             predicted = np.array([one.longer(sizes.scales()[1], sizes.factor) for one in first])
             found[name] = {"first": first, "predicted": predicted, "measured": np.diff(of["times"])[:, 0]}
@@ -195,7 +217,7 @@ def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[st
     random = [np.diff(waited[name])[:, -1] / found[name]["predicted"] for name in pairs]
     ratios = Estimate.mean(np.array([of["measured"] / of["predicted"] for of in found.values()]))
     return {
-        "escape/off": np.array([abs(exponents[name] - ALL_SIZES[name].p) for name in found]),
+        "escape/off": np.array([abs(exponents[name] - SHOWN[name].p) for name in found]),
         "escape/naive_off": np.array([abs(tricky.naive - exponents[name]) for name, tricky in TRICKY.items()]),
         "escape/ratios": ratios,
         "escape/worst": float(np.abs(ratios.value - 1).max()),
@@ -213,7 +235,7 @@ def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
     """A row a model: the degree found before any flow, and by how much a start a factor smaller waits longer, predicted and measured (means over draws)."""
     rows = []
     for name, of in found.items():
-        sizes = ALL_SIZES[name]
+        sizes = SHOWN[name]
         rows.append(
             {
                 "model": sizes.name,
@@ -283,3 +305,74 @@ def decay_values(results: Results) -> dict[str, object]:
         "decay/ratios": Estimate(mean.value, np.hypot(mean.error, np.log(4) / 2 ** (ROUNDS + 1))),
         "decay/without_p": np.array([found[name].mean() / p ** (1 / (p - 2)) for name, p in powers.items()]),
     }
+
+
+# -- Adam ---------------------------------------------------------------------------------------------------------------------
+#
+# A step of Adam is ``rate g / (|g| + guard)``, up to its memory: of fixed size while gradients are larger than the guard, so that the wait is the way to the
+# fall over the rate, whatever the start; and gradient flow in the time ``rate / guard`` a step while they are smaller, with the wait of the law.
+
+#: Models of two, three and four factors; the guard, in gradients at the larger start; the rate, in sizes of that start (momentum looks back ten steps).
+ADAM, GUARD, STEP = ("chain", "recall", "heads"), 100, 0.1
+
+
+def adam_waits(model: str, draws: Sequence[int]) -> dict[str, Array]:
+    """For each draw waits ``guarded (D, 2)`` under Adam from two sizes along the direction of the escape, and ``free`` of its guard; steps times rate over guard."""
+    sizes, found = ALL_SIZES[model].scales()[1:3], {"guarded": [], "free": []}
+    for draw in draws:
+        landscape = MODELS[model](draw)
+        first = escape(landscape, draw)
+        guard = GUARD * first.degree * first.strength * sizes[0] ** (first.degree - 1)
+        for name, used in (("guarded", guard), ("free", 1e-300)):
+            steps = [adam_wait(landscape, s * first.direction, STEP * sizes[0], guard=used) for s in sizes]
+            found[name].append(np.array(steps) * STEP * sizes[0] / guard)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def adam_values(results: Results, found: Mapping[str, Mapping[str, Array]]) -> dict[str, object]:
+    """By how much longer a start a factor smaller waits under Adam over what the law predicts of gradient flow (``found`` of :func:`longer_waits`), means over draws."""
+    ratios = {
+        name: np.array(
+            [
+                np.diff(results[f"{model}/{name}"])[:, 0] / found[model]["predicted"]
+                for model in ADAM
+                if f"{model}/{name}" in results.arrays
+            ]
+        )
+        for name in ("guarded", "free")
+    }
+    return {"adam/guarded": Estimate.mean(ratios["guarded"]), "adam/free": ratios["free"].mean(1)}
+
+
+# -- a standard initialisation ------------------------------------------------------------------------------------------------
+
+#: Parameters that begin at these shares of PyTorch's default; others stay as they are drawn. The read-out, O, V, K and Q: five factors.
+SHARES, SCALED = (1.0, 0.7, 0.49), ("query", "key", "value", "output", "read")
+#: The model at a profile: that of nagy2026's section 9.5, two residual layers with norms, d = 5 and 40 examples; a small one.
+STANDARD = {"paper": {"d": 5, "width": 32}, "smoke": {"d": 2, "width": 4}}
+
+
+def standard_starts(profile: str, draws: Sequence[int]) -> dict[str, Array]:
+    """Waits ``times (D, 3)`` of gradient flow from :data:`SHARES` of a standard start, on 64 symmetric prompts."""
+    shape, found = STANDARD[profile], []
+    for draw in draws:
+        model = DeepAttention(**shape)
+        model.initialise(generator(draw, INIT))
+        model.read_bias.data.zero_()
+        named = dict(model.named_parameters())
+        family = Family(model, squared_error, [name for name in named if name not in SCALED])
+        task = LinearRegression(d=shape["d"], L=8 * shape["d"], noise_var=0.0)
+        landscape = family(antithetic(prompts(task, draw, 16)))
+        start = np.concatenate([named[name].double().numpy().ravel() for name in family.shapes])
+        goal = (1 - FALLEN) * landscape.value(0 * start)
+        gone = partial(lambda goal, landscape, theta: goal - landscape.value(theta), goal, landscape)
+        how = {"events": [gone], "stop_at": 0, "method": "RK23", "rtol": 1e-3, "atol": 1e-5}
+        found.append([gradient_flow(landscape.gradient, b * start, 1e6, **how).first() for b in SHARES])
+    return {"times": np.array(found)}
+
+
+def standard_values(results: Results, profile: str) -> dict[str, object]:
+    """Waits from :data:`SHARES` of a standard start, means over draws, and the degree that they show."""
+    times = results[f"{profile}/times"]
+    degree = degrees(times, SHARES[0] / SHARES[1])[:, 0]
+    return {"standard/waits": Estimate.mean(times.T), "standard/degree": Estimate.mean(degree)}

@@ -200,3 +200,36 @@ def softmax_heads(n_heads: int, draw: int, count: int = 32) -> Landscape:
     batch = antithetic(prompts(REGRESSION, draw, count))
     arrays = Batch(*(np.ascontiguousarray(part) for part in batch))
     return replace(heads_of(n_heads)(batch), evaluate=partial(heads_and_slope, arrays))
+
+
+def residual_layer(normed: bool, draw: int, width: int = 4) -> Landscape:
+    """One softmax head that adds to a residual stream ``s = E z`` of its tokens, whose embedding E is drawn and held, and a read-out of the stream: answer
+    ``r . (s_q + O V sum_l a_l h_l)`` with ``a = softmax_l(K h_l . Q h_q)``, where the head reads ``h = s``, or ``h`` is s less its mean over its deviation (layer
+    norm). Parameters r, O, V, K, Q; the prompts are symmetric."""
+    context, asked, target = (part.numpy() for part in antithetic(prompts(REGRESSION, draw)))
+    embed = numpy_rng((draw, 13)).standard_normal((width, context.shape[1])) / np.sqrt(context.shape[1])
+    stream = np.einsum("wd,ldb->lwb", embed, context)
+    last = embed[:, : len(asked)] @ asked
+    norm = lambda s: (s - s.mean(-2, keepdims=True)) / np.sqrt(s.var(-2, keepdims=True) + 1e-5)  # noqa: E731
+    read, query = (norm(stream), norm(last)) if normed else (stream, last)
+
+    def evaluate(theta: Array) -> tuple[float, Array]:
+        r = theta[:width]
+        out, value, key, ask = theta[width:].reshape(4, width, width)
+        row = r @ out
+        scores = np.einsum("wb,lwb->lb", key.T @ (ask @ query), read)
+        weights = np.exp(scores - scores.max(0))
+        weights /= weights.sum(0)
+        mixed = np.einsum("lb,lwb->wb", weights, read)
+        found = row @ value
+        answer = found @ mixed
+        off = answer + r @ last - target[0]
+        u = 2 / len(off) * off
+        slope_found, slope_r = mixed @ u, last @ u
+        slope_row = value @ slope_found
+        to_scores = weights * (np.einsum("w,lwb->lb", found, read) - answer) * u
+        to_kq = np.einsum("lb,lwb->wb", to_scores, read) @ query.T
+        slopes = [np.outer(r, slope_row), np.outer(row, slope_found), ask @ to_kq.T, key @ to_kq]
+        return float((off**2).mean()), np.concatenate([slope_r + out @ slope_row, *(s.ravel() for s in slopes)])
+
+    return Landscape(lambda seed: numpy_rng(seed).standard_normal(width + 4 * width**2), evaluate)

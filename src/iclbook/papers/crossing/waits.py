@@ -252,11 +252,13 @@ def timing_values(found: Mapping[str, Mapping[str, Array]], draws: int) -> dict[
 # -- other optimisers --------------------------------------------------------------------------------------------------------
 
 
-def adam_wait(landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000) -> float:
-    """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its guard against division by zero is switched off."""
+def adam_wait(
+    landscape: Landscape, start: Array, rate: float = 1e-3, steps: int = 20_000, guard: float = 1e-300
+) -> float:
+    """Steps of Adam, interpolated, until the loss has fallen as :func:`leave` asks; its ``guard`` against division by zero is switched off."""
     goal = (1 - FALLEN) * landscape.value(np.zeros_like(start))
     theta, before = torch.from_numpy(start.copy()), np.inf
-    adam = torch.optim.Adam([theta], rate, eps=1e-300)
+    adam = torch.optim.Adam([theta], rate, eps=guard)
     for step in range(steps):
         loss, slope = landscape.evaluate(theta.numpy())
         if loss <= goal:

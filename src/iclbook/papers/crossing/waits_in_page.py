@@ -1,107 +1,96 @@
-"""Waits of small starts, trained in the page: a product of factors, whose flow is known up to one integral; attention, by plain gradient descent and by Adam."""
+"""Waits of small starts, trained in the page: a product of factors, with chance and weight decay; attention, by plain gradient descent and by Adam."""
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.integrate import quad
-from scipy.optimize import brentq
 
-from ...draw import numpy_rng
 from ...drawing import style
 from ...models import Attention
 from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
 from ...training import Adam, Group, Run, Sgd, Trainer, gradient_flow
+from ...training.flow import Flow
 from ..he2025 import true_loss
+from .chance import rate_of_chance
+from .models import REGRESSION
 
 Array = np.ndarray
 
 # -- the simplest loss that waits: a product of p factors should be one ------------------------------------------------------
 
-
-def loss(x: Array) -> Array:
-    """``(1 - x1 x2 ... xp)^2 / 2`` of factors ``x (..., p)``."""
-    return (1 - np.prod(x, axis=-1)) ** 2 / 2
-
-
-def gradient(x: Array) -> Array:
-    """Its gradient ``(p,)`` at ``x (p,)``."""
-    others = np.array([np.delete(x, i).prod() for i in range(len(x))])
-    return -(1 - np.prod(x)) * others
+#: Numbers of factors, sizes of the start, prompts, weight decay (the least stands for none) between which a reader chooses.
+DEGREES, PAGE_SIZES, PAGE_COUNTS, DECAYS = (2, 3, 4), (0.01, 0.3), (8, 32_768), (1e-5, 0.1)
+#: What stands there at first.
+BEGIN = {"degree": 4, "size": 0.03, "prompts": "even", "count": 128, "decay": 0}
+#: The wait ends when this share of the loss is left; steps of a run at most.
+LEFT, MOST_RUN = 0.5, 6_000
+#: Mean square of what the context's mean tells, and SGD's rate.
+MEAN, PAGE_RATE = 1 / REGRESSION.L, 0.2
 
 
-def wait(start: Array, left: float = 0.5) -> float:
-    """Time after which gradient flow from positive ``start (p,)`` has left the share ``left`` of the loss at zero.
-
-    The flow conserves ``xi^2 - xj^2``, so ``xi^2 = starti^2 + s`` with one number s, and ``ds/dt = 2 P (1 - P)`` for the product P. With equal factors this is
-    ``dx/dt = x^(p-1) (1 - x^p)``. The wait is the integral of ``ds / (2 P (1 - P))``, taken in the logarithm of the least square.
-    """
-    squares = np.asarray(start, dtype=float) ** 2
-    goal, above = 1 - np.sqrt(left), squares - squares.min()
-
-    def product(log: float) -> float:
-        return float(np.sqrt(above + np.exp(log)).prod())
-
-    first = np.log(squares.min())
-    last = brentq(lambda log: product(log) - goal, first, 0.0, xtol=1e-15, rtol=1e-14)
-    speed = lambda log: np.exp(log) / (2 * product(log) * (1 - product(log)))  # noqa: E731
-    return float(quad(speed, first, last, epsrel=1e-11, epsabs=0, limit=400)[0])
+def loss(x: Array, p: int, c: Array) -> float:
+    """``E (s - P s - O V.m)^2 / 2`` of factors ``x = (O, V1, V2, V3, z)``: P, the product ``O V1 z^(p-2)``, should be one for the signal s, which correlates by
+    chance with the context's mean m, ``c (3,) = E[s m]``."""
+    out, values = x[0], x[1:-1]
+    product = out * values[0] * x[-1] ** (p - 2)
+    return (1 - product) ** 2 / 2 - (1 - product) * out * (c @ values) + MEAN * out**2 * (values @ values) / 2
 
 
-def constant(direction: Array, size: float = 1e-7) -> float:
-    """Constant that the law leaves open for starts along ``direction (p,)``: c in ``T = log(1 / eps) + c`` for two factors and in ``T = c eps^-(p - 2)`` for more."""
-    found = wait(size * np.asarray(direction, dtype=float))
-    return found + np.log(size) if len(direction) == 2 else found * size ** (len(direction) - 2)
+def gradient(x: Array, p: int, c: Array, decay: float = 0.0) -> Array:
+    """Gradient in each factor, with weight decay ``decay |x|^2 / 2``; all p - 2 factors z are equal, and the gradient is that in one of them."""
+    out, values, z = x[0], x[1:-1], x[-1]
+    others, fit = z ** (p - 2), out * (c @ values)
+    rest = 1 - out * values[0] * others
+    slope = np.zeros_like(x)
+    slope[0] = (fit - rest) * values[0] * others - rest * (c @ values) + MEAN * out * (values @ values)
+    slope[1:-1] = -rest * out * c + MEAN * out**2 * values
+    slope[1] += (fit - rest) * out * others
+    slope[-1] = (fit - rest) * out * values[0] * z ** (p - 3) + decay * z if p > 2 else 0
+    slope[:-1] += decay * x[:-1]
+    return slope
 
 
-#: Numbers of factors, sizes of the start that a reader may choose, and what stands there at first.
-DEGREES, PAGE_SIZES = (2, 3, 4, 8), (0.01, 0.3)
-BEGIN = {"degree": 3, "size": 0.05, "from": "equal", "kept": {"degree": 3, "size": 0.2, "from": "equal"}}
-#: The wait ends when this share of the loss is left.
-LEFT = 0.5
-
-
-def directions() -> dict[str, dict[str, Array]]:
-    """Starts at size one, by kind and degree: all factors equal, and each its own."""
-    rng = numpy_rng(0)
-    own = {str(p): rng.uniform(0.5, 1.5, p) for p in DEGREES}
-    return {"equal": {str(p): np.ones(p) for p in DEGREES}, "own": own}
+def product_flow(p: int, size: float, chance: float = 0.0, decay: float = 0.0) -> Flow:
+    """Gradient flow from factors of one size, ``chance`` pulling along the value that the product has, until :data:`LEFT` of the loss is left."""
+    c = np.array([chance, 0.0, 0.0])
+    start = np.array([size, size, 0, 0, size if p > 2 else 1])
+    half = lambda x: LEFT / 2 - loss(x, p, c)  # noqa: E731
+    return gradient_flow(lambda x: gradient(x, p, c, decay), start, 1e6, events=[half], stop_at=0)
 
 
 def waiting_time() -> PageModel:
-    """Loss against time for a start of any size, and how the wait grows, beside what the degree predicts."""
-    starts = directions()
-    laws = {kind: {p: constant(u) for p, u in by_degree.items()} for kind, by_degree in starts.items()}
-    data = {"degrees": DEGREES, "sizes": PAGE_SIZES, "left": LEFT, "starts": starts, "laws": laws, "begin": BEGIN}
+    """Loss against time for a start of any size, on symmetric, few or fresh prompts and with weight decay, and how the wait grows, beside the laws."""
+    goal = 1 - np.sqrt(LEFT)
+    data = {"degrees": DEGREES, "sizes": PAGE_SIZES, "counts": PAGE_COUNTS, "decays": DECAYS, "left": LEFT}
+    data |= {"mean": MEAN, "rate": PAGE_RATE, "chance": rate_of_chance(1) / 2, "most": MOST_RUN}  # the loss is halved
+    data |= {"two": np.log(goal / (1 - goal)) / 2, "begin": BEGIN | {"kept": BEGIN | {"size": 0.1}}}
 
     def still() -> Figure:
         fig, (left, right) = style.figure(2, height=2.9)
-        for at, dashes in ((BEGIN["kept"], "--"), (BEGIN, "-")):
-            start = np.full(at["degree"], at["size"])
-            end = wait(start, LEFT)
-            times = np.geomspace(0.1, 20 * end, 300)
-            states = gradient_flow(gradient, start, times[-1], times).states
-            left.plot(times, loss(states), dashes, color=style.INK, label=f"start of size {at['size']:g}")
-            left.axvline(end, color=style.INK, ls=":", lw=1)
-            right.plot(1 / at["size"], end, "o", color=style.INK, mfc="none" if dashes == "--" else None)
-        sizes = np.geomspace(*PAGE_SIZES, 40)
-        for p, colour in zip(DEGREES, (style.PALETTE[k] for k in (0, 2, 1, 3)), strict=False):
-            waits = [wait(np.full(p, size), LEFT) for size in sizes]
+        for size, dashes in ((0.1, "--"), (BEGIN["size"], "-")):
+            flow = product_flow(BEGIN["degree"], size)
+            losses = [loss(x, BEGIN["degree"], np.zeros(3)) for x in flow.states]
+            left.plot(flow.times[1:], losses[1:], dashes, color=style.INK, label=f"start of size {size:g}")
+        sizes = np.geomspace(*PAGE_SIZES, 12)
+        for p, colour in zip(DEGREES, (style.PALETTE[k] for k in (0, 2, 1)), strict=True):
+            waits = np.array([product_flow(p, size).first() for size in sizes])
             right.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
             law = np.log(1 / sizes) if p == 2 else sizes ** (2.0 - p)
             right.plot(1 / sizes, law / law[0] * waits[0], ":", color=style.INK, lw=1)
+        chance = [product_flow(4, size, rate_of_chance(128) / 2).first() for size in sizes]
+        right.plot(1 / sizes, chance, "--", color=style.PALETTE[1], label="4, on 128 prompts")
         left.set(xscale="log", xlabel="time", ylabel="loss")
         right.set(xscale="log", yscale="log", xlabel=r"$1/\epsilon$", ylabel="wait until half is left")
-        left.legend(fontsize=8, loc="center left")
+        left.legend(fontsize=8, loc="lower left")
         right.legend(fontsize=8)
         return fig
 
-    alt = "Left: loss of three factors against time; from a quarter of the size the plateau is several times as long. Right: waits of two, three, four and eight factors against one over the size, a logarithm and powers one, two and six."
-    title = "A product of small factors waits: choose how many, and how small"
+    alt = "Left: loss of four factors against time; from a third of the size the plateau is ten times as long. Right: waits of two, three and four factors against one over the size, a logarithm and powers one and two; on 128 prompts four factors leave the power."
+    title = "A product of small factors waits: choose how many, how small, on which prompts"
     description = (
-        "The smaller the start and the more factors, the longer the wait. Gradient flow of the loss (1 − x₁x₂⋯xₚ)²/2 from factors of size ε. The plateau ends at the vertical line, when half of the loss is gone. "
-        "Dotted: the predicted growth, log(1/ε) for two factors and the power p − 2 of 1/ε for more. "
-        "Try: keep a curve, then halve the size."
+        "The smaller the start and the more factors, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
+        f"On N prompts drawn once two of them also fit a correlation by chance, {rate_of_chance(1) / 2:.2f}/√N. SGD on N fresh prompts (rate {PAGE_RATE:g}) keeps to the law up to the time drawn. "
+        "Try: four factors, N drawn once, from 32,768 prompts to 32."
     )
     return PageModel("waiting_time", data, still, alt, title, description)
 
