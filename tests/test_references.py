@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,8 @@ def test_a_value_may_move_by_what_rounding_does_or_no_reader_sees():
     assert reference.allowance("fig1/own_se") == 0.003, "an error, to a hundredth of itself"
     median = Reference({"fig1/m": 1.0, "fig1/m_se": 0.01}, {"fig1/m": 4e-4, "fig1/m_se": 1e-5})
     assert median.allowance("fig1/m_se") == 1.6e-3, "or as far as its value"
+    one = replace(median, spread={"fig1/m": [0.0, 4e-4], "fig1/m_se": 0.0})
+    assert one.allowance("fig1/m_se") == 1.6e-3, "one error of several values"
     assert reference.allowance("thm1/c") == 2 * 2.0**-40, "no machine moves a value of it"
     assert reference.allowance("n/on") == 0
 

@@ -78,7 +78,8 @@ class Reference:
         value, error = self.records[key], self.records.get(f"{key}_se", 0.0)
         spread = self.spread.get(key, 0.0)
         if key.endswith("_se"):
-            spread = np.maximum(spread, self.spread.get(key.removesuffix("_se"), 0.0)).tolist()
+            spread = np.maximum(spread, self.spread.get(key.removesuffix("_se"), 0.0))
+            spread = spread.tolist() if isinstance(value, list) else float(spread.max())
         if isinstance(value, list):
             columns = (np.broadcast_to(x, len(value)).tolist() for x in (spread, error))
             return [self._allowance(key, *row) for row in zip(value, *columns, strict=True)]
