@@ -68,7 +68,7 @@ show_attention(
     values=(r"v_j = W_V x_j", "What position j passes on."),
     answer=(
         r"g_i = \sum_j \alpha_{ij} v_j",
-        "The context; the logits are W_O g_i + b.",
+        "The context; the logits are W_O g_i plus a bias.",
     ),
 )
 
