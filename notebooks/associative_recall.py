@@ -98,7 +98,7 @@ record.verdict("recall2025/task")
 #
 # The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token with what they
 # found near every earlier one, with strength $\beta_h^2$ for head $h$. Weights that solve the task can be written down (appendix A.2): head $h$ looks $h$ tokens back, and all
-# $\beta_h^2 = c$; the larger $c$, the smaller the loss.
+# $\beta_h^2 = c$ are large.
 
 # %% tags=["remove-input"]
 show_attention(
@@ -119,8 +119,7 @@ show_attention(
 # - $\beta_h$: strength of head $h$ in the second layer, whose scores on symbols go through a matrix with a free number $\gamma$ off its diagonal: $(1+\gamma) I - \gamma 11^\top$, as
 #   the proofs need it (the text prints [another](#errata)). $\gamma = 0$ where nothing else is said, 0.3 for theorem 3.1.
 # - $\alpha$, $\delta$: where $w^h = \alpha_h e_h + \delta_h 1$, how far the head leans to its own offset, and what it adds to all. $s = e^{\alpha_1} - 1$.
-# - $\gamma_h$: (with index) how much more a match at head $h$'s own offset adds to a score of the second layer than one elsewhere: $(1+\gamma)\beta_h^2$ times its attention there less the mean of the
-#   rest. We call the head **active** once $\gamma_h \ge 1$.
+# - $\gamma_h$: what a match at head $h$'s own offset adds to a score, $(1+\gamma)\beta_h^2$ times its attention there less the mean of the rest. We call the head **active** once $\gamma_h \ge 1$.
 # - $\Delta_{h,i}$: the derivative of the loss in the second layer's scores, summed over the orderings that have at offset $i$ the query's symbol of offset $h$; $\mathbb{E}$ is its mean over queries
 #   and maps.
 # - Flow time $t$: training step times learning rate, in the limit of small steps.
@@ -190,15 +189,15 @@ record.all(construction.construction_values(built))
 record.all(construction.figure_three(solution) | construction.simplifications_equal())
 
 # %% [markdown]
-# *With $\beta$ above the diagonal of the second layer's matrix the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix as the text prints it,
-# $c\,(I - \gamma 11^\top)$ in each block, at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$ blue), and the loss of the full two-layer model against the scale $c$, order 3.*
+# *With $\beta$ above the diagonal of the second layer's matrix the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix as printed, $c\,(I - \gamma 11^\top)$ in
+# each block, at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$ blue), and the loss of the full two-layer model against the scale $c$, order 3.*
 
 # %% tags=["remove-input"]
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
-# The second layer's matrix has a block for each pair of heads. Seen from a response, a symbol is one token farther back than seen from the query's last symbol. What head $h-1$ finds for the query
-# (head 0: that last symbol) must thus be compared with what head $h$ finds in the context, so $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
+# The second layer's matrix has a block for each pair of heads. From a response a symbol is one token farther back than from the query's last symbol. So what head $h-1$ finds for the query (head 0: that
+# symbol) must be compared with what head $h$ finds in the context: $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
 # {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong key a share $1/k$ of a match.
 #
 # The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over
@@ -302,8 +301,8 @@ record.verdicts(
 )
 
 # %% [markdown]
-# The squares in this figure have a window one shorter than the ordering. In section 3 of the paper $k$ heads learn a task of order $k+1$, and (A0) fixes the window to that $k$; elsewhere in this
-# chapter $k$ is the order. One token of each ordering is then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once,
+# The squares have a window one shorter than the ordering: in the paper's section 3 $k$ heads learn a task of order $k+1$, and (A0) fixes the window to that $k$. (In this chapter $k$ is the order.) One
+# token of each ordering is then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once,
 # exponentially, and the plateau lasts only $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long (exponent {glue:text}`window/exponent`, and
 # not $-1$).
 
@@ -502,8 +501,8 @@ record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
 # Lifting A0 makes the first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their
-# start within the time followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings: three $\gamma$ from small
-# $\beta$, and a larger $\beta$.
+# start within the time followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings (three $\gamma$, and a larger
+# $\beta$).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The query side

@@ -81,8 +81,7 @@ show_attention(
 # and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
 # more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$. So no query needs its sum over keys first, and one pass over blocks of queries gives all gradients; the long chains below are trained
-# in this way.
+# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$. So one pass over blocks of queries gives all gradients; the long chains below are trained in this way.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())

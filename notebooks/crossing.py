@@ -251,8 +251,7 @@ record.all(escape.standard_values(standard, profile))
 # | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
 #
 # Two things shorten the wait. The first is **chance**. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs, two factors, fit
-# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**. Adam's steps have a fixed size while gradients are larger than the constant in its
-# denominator, its *guard*.
+# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**. Adam's steps have a fixed size while gradients are larger than the constant in its denominator.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
@@ -354,9 +353,9 @@ record.verdict("crossing/q-rates")
 # %% [markdown]
 # ## Three laws on three models
 #
-# Choose a law and a model; the panel shows how it came out. Prompts are symmetric for waits and time scales, and as drawn for rates.
+# Choose a law and a model; the panel shows how it came out. Prompts are symmetric for waits and time scales, plain for rates.
 #
-# The other laws do not suit all models. A single layer takes no two steps whose direction could be read. After a first layer, tokens are no longer in the coordinates of pairs and kernels.
+# The other laws do not suit all models: a single layer takes no two steps to compare, and a first layer takes tokens out of the coordinates in which pairs and kernels are read.
 
 
 # %% tags=["hide-input"]
@@ -380,9 +379,9 @@ show(
 # %% [markdown]
 # ## Signed pairs
 #
-# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and the factors $\mu$ by which they pass answers on
-# sum to zero. What is left is a step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with
-# an embedding and a skip connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
+# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their output weights $\mu$ sum to zero. What is
+# left is a step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a
+# skip connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
 # %% mystnb={"image": {"alt": "Dots for every run of six models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads in most runs with ten covariates, with ten examples and under plain gradient descent, and in none on labels with a mean. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
@@ -417,7 +416,7 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # ## Is a layer a step?
 #
 # Read the answer after every layer. If each layer moves it along the residual, towards the right answer, says {cite}`nagy2026`, the stack descends. But whatever comes nearer to an answer moves
-# along the residual. Here are stacks of known kind. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of
+# along the residual. Here are stacks that take gradient steps, in parameters or in functions, and others that do not: a kernel smoother that sharpens from layer to layer; running means of
 # noisy answers; a descending stack read in another order; one that answers other prompts. Five statistics of the paper should tell them apart: the slope of updates on residuals, their $r^2$, how
 # often their signs agree, how much the error falls, and whether the rate of its fall is the one that the slope predicts.
 

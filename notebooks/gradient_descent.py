@@ -74,7 +74,7 @@ record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
 
 # %% [markdown]
-# From $W_0 = 0$ the value is $-y$. With both signs turned, so that the answer is $+W x_q$:
+# From $W_0 = 0$, with values and answer turned in sign:
 
 # %% tags=["remove-input"]
 show_attention(
@@ -171,8 +171,8 @@ record.verdict("nagy2026/fig1")
 
 # %% [markdown]
 # Runs and closed forms agree to rounding. The paper's own caption of panel (b) says that the largest eigenvalue converges fastest; the panel does not show it. At $\eta^*$ its error shrinks by the
-# *same* factor as the smallest's: that is Theorem D2 of the same paper. Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). With $\eta = 1/\lambda_5$
-# that caption would be right (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
+# *same* factor as the smallest's (Theorem D2). Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). With $\eta = 1/\lambda_5$ that caption would be right
+# (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
 #
 # The first sliders move the width of the spectrum, and the step in units of $\eta^*$; the last one stacks equal layers. Beyond $\eta^*$ large eigenvalues become the bottleneck; at
 # $2/\lambda_{\max}$ they diverge.
@@ -244,7 +244,7 @@ section_9_1.table(by_mask)
 # %% [markdown]
 # ## What training finds (section 9.2)
 #
-# The same model, with heads free to read all covariates, is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral
+# The same model, with unrestricted heads, is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral
 # alignment": the correlation of "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
@@ -402,8 +402,8 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end at several solutions (*basins*; paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann: median of
-# means of pairs), in round 3 means of each basin; crosses: printed.*
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end at several solutions, or basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3
+# means of each basin; crosses: printed.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops
@@ -430,11 +430,11 @@ section_9_6.table(diverse)
 # - **Figure 2.** *Surprisal*, minus the logarithm of the right token's probability, is fitted by a line over the layers, with $R^2 \approx 0.75$. A fall in only one middle layer of twelve has
 #   $R^2 =$ {glue:text}`ladder/induction/one_jump_r2`, one in the last layer {glue:text}`ladder/induction/last_jump_r2`.
 # - **Section 9.3.** The causal heads are those above a 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
-# - **Figure 7.** Over seven models the paper correlates early convergence with skill at another task, finds nothing significant (at most 0.59), and calls this a "robust null". If 0.59 were the true
-#   correlation, the share {glue:text}`forecast/power_7` of studies with seven models would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
+# - **Figure 7.** Over seven models early convergence has no significant correlation with skill at other tasks (0.59 at most), a "robust null". If 0.59 were true, the share
+#   {glue:text}`forecast/power_7` of such studies would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
 #   new models is {glue:text}`forecast/skill_7`. So "robust null" is no finding.
-# - **Section 8.4.** From the slope $\alpha$ of updates on residuals the paper predicts $\rho = 1 - \alpha$, what one layer leaves of the error, for three models. It agrees "within 2-11 %" with the
-#   observed $\rho$, as any two numbers near 1 do. But $\alpha$ is off by {glue:text}`rho/error_of_alpha` % in the three models; the prediction $\rho = 1$ would be off by
+# - **Section 8.4.** From the slope $\alpha$ of updates on residuals the paper predicts $\rho = 1 - \alpha$, what a layer leaves of the error. In three models this agrees "within 2-11 %" with the
+#   observed $\rho$, as any two numbers near 1 do. But $\alpha$ is off by {glue:text}`rho/error_of_alpha` %; the prediction $\rho = 1$ would be off by
 #   {glue:text}`rho/error_of_no_contraction` %. Of the five ways to exchange
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 

@@ -253,7 +253,7 @@ style.show(
 record.all(trained_circuits.mirror(two))
 
 # %% [markdown]
-# *The $\omega$ of two heads settle at opposite values, and so do their $\mu$; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep
+# *Two heads settle at opposite $\omega$ and opposite $\mu$; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep
 # one sign.*
 
 # %% tags=["remove-input"]
@@ -512,7 +512,7 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# Along a run the relative error of the approximation is {glue:text}`approx/largest` at most. After the first steps it is lower than the true loss: the difference of the two is at most
+# Along a run the relative error of the approximation is {glue:text}`approx/largest` at most. After the first steps it is lower than the true loss, by a difference of at most
 # {glue:text}`approx/below_most`, at the end {glue:text}`approx/below_end`. Near the optimum it is off by {glue:text}`approx/at_40` of the loss at the training length, and by one per cent at
 # $L \approx$ {glue:text}`approx/length_for_1_percent`. But both losses include the noise. Of the *excess* over it, which training can change, {glue:text}`approx/excess_at_40` is missing at the
 # training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not
@@ -682,7 +682,7 @@ record.verdicts("fig3.1")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two tasks at once (Figures 3.2 to 3.5)
 # Each $x_\ell$ now has six features and two responses: that of task 1 uses features 1 to 4, that of task 2 features 3 to 6. With four heads, each task can have a pair of its own; three must share.
-# The setting of the paper's text has one $\beta$ for both tasks; that of its published code has a $\beta$ for each, and other lengths and noise. Two heads do not suffice, three make two separate
+# The paper's text has one $\beta$ for both tasks; its published code has a $\beta$ for each, and other lengths and noise. Two heads do not suffice, three make two separate
 # gradient steps, and in the text's setting four find something better.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ and OV of each head for two tasks, H = 1 to 4, in the text's and in the code's setting."}}
