@@ -86,8 +86,8 @@ record.verdict("recall2025/fig2")
 #
 # $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr). $$
 #
-# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. For cross-entropy it is one integral.
-# Both are checked by brute force over every query and map.
+# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. It and that of
+# cross-entropy are checked by brute force over every query and map.
 
 # %% tags=["hide-input"]
 record.all(construction.task_sizes() | construction.against_enumeration())
@@ -126,8 +126,7 @@ show_attention(
 # ```
 
 # %% [markdown]
-# With the simplifications A0 to A3 (below) the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
-# compares what they found with the query. Plain gradient descent on the expected loss shows the stairs.
+# With the simplifications A0 to A3 (below) the model is six lines. Plain gradient descent on the expected loss shows the stairs.
 
 # %% mystnb={"image": {"alt": "Loss of the simplified model of order 3 along gradient descent: two long plateaus at the predicted heights, each left by a sudden fall."}}
 import torch

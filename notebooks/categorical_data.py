@@ -206,7 +206,7 @@ style.show()
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## How exact is the erasure?
 #
-# The erasure head must attend to its own position. An RBF kernel, $\exp(-\lambda \|x - x'\|^2)$, does if $\lambda$ is large. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a
+# The erasure head must attend to its own position. An RBF kernel, $\exp(-\lambda^2 \|x - x'\|^2 / 2)$, does if $\lambda$ is large. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a
 # longer vector points the same way, as often happens on the paper's [quadrants](#quadrants), where $x$ has two dimensions.
 
 # %% mystnb={"image": {"alt": "Distance from exact erasure against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]

@@ -15,7 +15,7 @@
 #
 # *This chapter reproduces no paper. It asks of each law in the five papers: on which of the others' models does it hold?*
 #
-# Each paper found a law on a model and a task of its own. Here each law is tried on the others.
+# Each paper found its law on a model and a task of its own.
 #
 # **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the weights that must grow together: on ten small models, under gradient flow (infinitely
 # small steps), if each prompt comes also with signs turned. On regression, heads of opposite sign subtract the covariates' mean {cite}`he2025`, and a trained layer takes one step of descent in a

@@ -174,8 +174,7 @@ record.verdict("nagy2026/fig1")
 # *same* factor as the smallest's (Theorem D2). Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). With $\eta = 1/\lambda_5$ that caption would be right
 # (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
 #
-# The first sliders move the width of the spectrum, and the step in units of $\eta^*$; the last one stacks equal layers. Beyond $\eta^*$ large eigenvalues become the bottleneck; at
-# $2/\lambda_{\max}$ they diverge.
+# Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
 
 # %% tags=["hide-input"]
 figure_1.show_spectrum(few=not paper)
