@@ -363,7 +363,7 @@ record.verdicts(
 #
 # | $\beta$ falls from head to head by a factor of | {glue:text}`plateaus/ratios` |
 # |---|---|
-# | second-layer attention is off by, window of four | {glue:text}`plateaus/order/attention` |
+# | second-layer attention is off equal shares on the orderings left by, window of four | {glue:text}`plateaus/order/attention` |
 # | the same, window of three | {glue:text}`plateaus/k/attention` |
 # | the second plateau lasts (flow time), window of three | {glue:text}`plateaus/k/length` |
 #
@@ -440,7 +440,7 @@ record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_c
 record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
-# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (log slope over $\sqrt c$:
+# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (slope of its logarithm in $c$, after division by $\sqrt c$:
 # {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. In the initialisation $c$ is $\beta$ itself, and the gradient far smaller. There is one jump fewer than tokens: the
 # paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
 # {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.

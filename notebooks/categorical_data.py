@@ -494,7 +494,7 @@ record.verdicts("fig9", "q-own-kernel")
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
-# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
+# A context's hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
 # probabilities, on the authors' $W_e$ and five of ours.
 #
 # | distance, mean over six $W_e$ | linear, RBF, Laplacian, exponential, softmax |

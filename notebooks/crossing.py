@@ -312,7 +312,8 @@ record.verdict("crossing/q-routing")
 style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
+# *At equal rates attention does not come first. Time at which attention is half-way, divided by that of values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws`
+# draws
 # (left out, because their model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
 
 # %% tags=["remove-input"]
@@ -409,7 +410,8 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
 #
 # The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear
-# attention, which subtracts no mean. Heads of one sign make up for at most {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every
+# attention, which subtracts no mean. With heads of one sign it takes away at most {glue:text}`pairs/one_sign/taken` of what the plain step leaves. In the last row labels have a mean $a$ of their own
+# in every
 # prompt. There heads of both signs do not cancel. They pass $a$ on, with $\mu$ that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]

@@ -259,7 +259,8 @@ section_9_2.table(trajectories)
 # {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings (attention, optimiser, rate); with importance read as the norm of the covariate's keys, in {glue:text}`9.2/key/rising`. The
 # next figure says why.
 #
-# We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. We chose this reading because it turns the printed errors into the printed $\rho_2$, so its
+# We read $\rho_2$ as the factor by which the error falls *per example in the context*, from the slope of its logarithm. We chose this reading because it turns the printed errors into the printed
+# $\rho_2$, so its
 # agreement is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
 # {glue:text}`9.2/mse_18k` (printed: 5.8). With $\rho_2$ taken between no example and 16 instead, it would be {glue:text}`9.2/ends/rho2_18k`.
 
@@ -428,7 +429,7 @@ section_9_6.table(diverse)
 #
 # - **Figure 2.** *Surprisal*, minus the logarithm of the right token's probability, is fitted by a line over the layers, with $R^2 \approx 0.75$. A fall in only one middle layer of twelve has
 #   $R^2 =$ {glue:text}`ladder/induction/one_jump_r2`, one in the last layer {glue:text}`ladder/induction/last_jump_r2`.
-# - **Section 9.3.** The causal heads are those above a 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
+# - **Section 9.3.** *Causal heads* are those whose effect lies above its 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
 # - **Figure 7.** Over seven models early convergence has no significant correlation with skill at other tasks (0.59 at most), a "robust null". If 0.59 were true, the share
 #   {glue:text}`forecast/power_7` of such studies would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
 #   new models is {glue:text}`forecast/skill_7`. So "robust null" is no finding.
