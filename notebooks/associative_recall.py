@@ -363,7 +363,7 @@ record.verdicts(
 #
 # | $\beta$ falls from head to head by a factor of | {glue:text}`plateaus/ratios` |
 # |---|---|
-# | second-layer attention is off equal shares on the orderings left by, window of four | {glue:text}`plateaus/order/attention` |
+# | second-layer attention differs from equal shares on the orderings left by, window of four | {glue:text}`plateaus/order/attention` |
 # | the same, window of three | {glue:text}`plateaus/k/attention` |
 # | the second plateau lasts (flow time), window of three | {glue:text}`plateaus/k/length` |
 #

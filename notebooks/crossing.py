@@ -356,7 +356,7 @@ record.verdict("crossing/q-rates")
 #
 # Choose a law and a model; the panel shows how it came out. Prompts are symmetric for waits and time scales, plain for rates.
 #
-# The other laws do not suit all models: a single layer takes no two steps to compare, and a first layer takes tokens out of the coordinates in which pairs and kernels are read.
+# The other laws do not suit all models: a single layer takes no two steps to compare, and after a first layer tokens leave the coordinates of pairs and kernels.
 
 
 # %% tags=["hide-input"]
