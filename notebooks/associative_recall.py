@@ -81,13 +81,13 @@ record(
 record.verdict("recall2025/fig2")
 
 # %% [markdown]
-# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with their frequencies, and there are $|R|$ responses, its expected *dot-product
-# loss*, one minus the right answer's probability, is
+# A model that has learned to compare $m$ of the query's tokens cannot tell $(k-m)!$ orderings apart. If it answers with the frequencies of their responses, and there are $|R|$ responses, its
+# expected *dot-product loss*, one minus the right answer's probability, is
 #
 # $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr). $$
 #
-# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. For cross-entropy it is one integral.
-# Both are checked by brute force over every query and map.
+# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. It and that of
+# cross-entropy are checked by brute force over every query and map.
 
 # %% tags=["hide-input"]
 record.all(construction.task_sizes() | construction.against_enumeration())
@@ -97,8 +97,8 @@ record.verdict("recall2025/task")
 # ## The model
 #
 # The first layer has one head per token to be matched. Each attends by relative position only. The second layer compares what the heads found near the last token with what they
-# found near every earlier one, with strength $\beta_h^2$ for head $h$. Weights that solve the task can be written down (appendix A.2): head $h$ looks $h$ tokens back, and
-# $\beta^2 = c$ grows.
+# found near every earlier one, with strength $\beta_h^2$ for head $h$. Weights that solve the task can be written down (appendix A.2): head $h$ looks $h$ tokens back, and all
+# $\beta_h^2 = c$ are large.
 
 # %% tags=["remove-input"]
 show_attention(
@@ -119,14 +119,14 @@ show_attention(
 # - $\beta_h$: strength of head $h$ in the second layer, whose scores on symbols go through a matrix with a free number $\gamma$ off its diagonal: $(1+\gamma) I - \gamma 11^\top$, as
 #   the proofs need it (the text prints [another](#errata)). $\gamma = 0$ where nothing else is said, 0.3 for theorem 3.1.
 # - $\alpha$, $\delta$: where $w^h = \alpha_h e_h + \delta_h 1$, how far the head leans to its own offset, and what it adds to all. $s = e^{\alpha_1} - 1$.
-# - $\gamma_h$: what a match at a head's own offset adds to a score. We call the head **active** once $\gamma_h \ge 1$.
-# - $\Delta_{h,i}$: the derivative of the loss in the scores, summed over the orderings whose offset $i$ holds what head $h$ looks for; $\mathbb{E}$ is its mean over queries and maps.
+# - $\gamma_h$: what a match at head $h$'s own offset adds to a score, $(1+\gamma)\beta_h^2$ times its attention there less the mean of the rest. We call the head **active** once $\gamma_h \ge 1$.
+# - $\Delta_{h,i}$: the derivative of the loss in the second layer's scores, summed over the orderings that have at offset $i$ the query's symbol of offset $h$; $\mathbb{E}$ is its mean over queries
+#   and maps.
 # - Flow time $t$: training step times learning rate, in the limit of small steps.
 # ```
 
 # %% [markdown]
-# With the simplifications A0 to A3 (below) the model is six lines: every head looks at one of the last $k$ tokens before each response, and the second layer
-# compares what they found with the query. Plain gradient descent on the expected loss shows the stairs.
+# With the simplifications A0 to A3 (below) the model is six lines. Plain gradient descent on the expected loss shows the stairs.
 
 # %% mystnb={"image": {"alt": "Loss of the simplified model of order 3 along gradient descent: two long plateaus at the predicted heights, each left by a sudden fall."}}
 import torch
@@ -188,16 +188,16 @@ record.all(construction.construction_values(built))
 record.all(construction.figure_three(solution) | construction.simplifications_equal())
 
 # %% [markdown]
-# *With $\beta$ above the diagonal of the second layer's matrix the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$
-# blue), and the loss of the full two-layer model against the scale $c$, order 3.*
+# *With $\beta$ above the diagonal of the second layer's matrix the constructed weights solve the task; below it they do not (paper: Figure 3). The matrix as printed, $c\,(I - \gamma 11^\top)$ in
+# each block, at $\gamma = 1/2$ ($+c/2$ orange, $-c/2$ blue), and the loss of the full two-layer model against the scale $c$, order 3.*
 
 # %% tags=["remove-input"]
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
-# The second layer's matrix has a block for each pair of heads. What head $h-1$ finds for the query must be compared with what head $h$ finds in the context, so $\beta$ belongs above the diagonal.
-# Even there, the loss falls more slowly than $e^{-c}$ (log slope {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is,
-# and gives a wrong key a share $1/k$ of a match.
+# The second layer's matrix has a block for each pair of heads. From a response a symbol is one token farther back than from the query's last symbol. So what head $h-1$ finds for the query (head 0: that
+# symbol) must be compared with what head $h$ finds in the context: $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
+# {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong key a share $1/k$ of a match.
 #
 # The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over
 # responses only. [Near the end](#do-the-simplifications-matter) we ask what they change. Here is the simplified model with three heads on order four: gradient flow (gradient descent with infinitely
@@ -239,9 +239,9 @@ record.verdicts("thm3.1a-b", "dichotomy", "thm3.1c", "q-xi")
 #
 # ## The conserved quantity
 #
-# Dividing the two equations removes $\Xi$, and with it the loss: $f'(\alpha)\,\dot\alpha = \beta\dot\beta/2$ with $f' = \frac{k-1}{k^2} (e^\alpha - 1)(e^\alpha + k - 1)
-# e^{-\alpha}$. Integrating, $f(\alpha) = 2\frac{k-1}{k^2}(\sinh\alpha - \alpha) + \frac{k-1}{k}(e^{-\alpha} + \alpha - 1)$, and $f(\alpha) - \beta^2/4$ stays as it is. (This $f$ is not the map.) The proof
-# has this plus sign, the theorem prints a minus.
+# Dividing the two equations removes $\Xi$, and with it the loss: $f'(\alpha)\,\dot\alpha = \beta\dot\beta/2$ with $f' = \frac{k-1}{k^2} (e^\alpha - 1)(e^\alpha + k - 1) e^{-\alpha}$. Integrating,
+# $f(\alpha) = 2\frac{k-1}{k^2}(\sinh\alpha - \alpha) + \frac{k-1}{k}(e^{-\alpha} + \alpha - 1)$, and $f(\alpha) - \beta^2/4$ stays as it is. (This $f$ is not the map.) The proof has this plus sign
+# between the two terms of $f$, the theorem prints a minus there.
 
 # %% mystnb={"image": {"alt": "Three candidate quantities against alpha along one flow: the one of the proof is a flat line, the one of the statement and the one with plus beta squared over four bend away."}} tags=["hide-input"]
 record.all(theorem_3_1.conservation())
@@ -252,7 +252,7 @@ record.verdicts("thm3.1d", "q-conserved-sign", "q-conserved-window", "q-looking-
 record.all(simplifications.without_window())
 
 # %% [markdown]
-# *Of three forms only that of the proof is conserved. Order 4, against $\alpha_1$ along one flow.*
+# *Of three forms (proof, theorem, and the proof's with $+\beta^2/4$) only that of the proof is conserved. Order 4, against $\alpha_1$ along one flow.*
 
 # %% tags=["remove-input"]
 record.verdicts("noA0-timescale", "noA0-law")
@@ -261,7 +261,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 # The proof's law drifts by {glue:text}`conserved/proof` of the largest $\beta^2/4$ at worst over orders 2 to 5, the statement's by at least {glue:text}`conserved/statement`. As $\Xi$ drops out,
 # cross-entropy keeps the same quantity. A window shorter than the orderings does not: one token of each ordering then lies outside the window; it adds to $\dot\alpha$ and $\dot\beta$ in different
 # ways, so their ratio depends on the loss. Appendix A.6 says of heads that see *every* earlier token: a law and the time scale remain, and $w^1$ leaves its line. It gives no form of the law. In
-# such a head, when it becomes active, the scores of the other offsets differ by up to {glue:text}`noA0/spread` of its own.
+# such a head, when it becomes active, the scores of the other offsets, equal on the line, differ by up to {glue:text}`noA0/spread` of the own offset's.
 #
 # The law gives a threshold. A head with $\alpha < 0$ and $f(\alpha) > \beta^2/4$ cannot bring $\alpha$ back to zero. Five per cent above this bound $\beta$ dies out; five per cent below, the head
 # recovers and $\beta$ grows.
@@ -273,7 +273,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 # $$ \varepsilon T \;\to\; \frac{\pi}{2 E_0} \sqrt{\frac{k(k-1)}{2}}, \qquad E_0 = -(1+\gamma)\, \mathbb{E}\Delta_{1,1}\big|_{t=0} = \frac{(1+\gamma)(|R|-1)}{|R|\,k^2\,(k-2)!} . $$
 #
 # So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with a constant $b$ and $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
-# $\frac1\lambda \log T$, $\alpha$ like $\log\log T$ and $\beta$ like $\sqrt s$, and none has a bound. (The paper prints other constants in both laws: [errata](#errata).)
+# $\frac1\lambda \log t$, $\alpha$ like $\log\log t$ and $\beta$ like $\sqrt s$, and none has a bound. (The paper prints other constants in both laws: [errata](#errata).)
 
 # %% mystnb={"image": {"alt": "Time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window."}} tags=["hide-input"]
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
@@ -300,10 +300,10 @@ record.verdicts(
 )
 
 # %% [markdown]
-# The squares in this figure have the window of section 3, one shorter than the ordering. The paper speaks of a task of order $k+1$ trained with $k$ heads, and (A0) fixes the window to $k$: one token of each ordering is
-# then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once, exponentially, and the plateau lasts only
-# $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long
-# (exponent {glue:text}`window/exponent`, and not $-1$).
+# The squares have a window one shorter than the ordering: in the paper's section 3 $k$ heads learn a task of order $k+1$, and (A0) fixes the window to that $k$. (In this chapter $k$ is the order.) One
+# token of each ordering is then out of reach. Uniform attention over the window already says something (is the query's token *in* it?), so $\beta$ grows at once,
+# exponentially, and the plateau lasts only $\log(1/\varepsilon)$: from $\varepsilon = 0.1$ to $10^{-4}$ it becomes {glue:text}`window/gain` times as long (exponent {glue:text}`window/exponent`, and
+# not $-1$).
 
 # %% [markdown]
 # ## Stage by stage
@@ -363,7 +363,7 @@ record.verdicts(
 #
 # | $\beta$ falls from head to head by a factor of | {glue:text}`plateaus/ratios` |
 # |---|---|
-# | second-layer attention is off by, window of four | {glue:text}`plateaus/order/attention` |
+# | second-layer attention differs from equal shares on the orderings left by, window of four | {glue:text}`plateaus/order/attention` |
 # | the same, window of three | {glue:text}`plateaus/k/attention` |
 # | the second plateau lasts (flow time), window of three | {glue:text}`plateaus/k/length` |
 #
@@ -397,9 +397,9 @@ draw.training(READINGS["k"], runs["fig1", "k"])
 style.show()
 
 # %% [markdown]
-# *With the window of three, as (A0) says literally, the heads follow each other too, from starts farther apart. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to {glue:text}`fig1/k/rate_high`),
-# largest initial $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by a factor of {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart: they differ in
-# the $\beta$ that they need.
+# *With the window of three, the paper's $k$, the heads follow each other too, from starts farther apart. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to
+# {glue:text}`fig1/k/rate_high`), largest initial $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by a factor of {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart:
+# they differ in the $\beta$ that they need.
 
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig4", "order"])
@@ -440,7 +440,7 @@ record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_c
 record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
-# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (log slope over $\sqrt c$:
+# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (slope of its logarithm in $c$, after division by $\sqrt c$:
 # {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. In the initialisation $c$ is $\beta$ itself, and the gradient far smaller. There is one jump fewer than tokens: the
 # paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
 # {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
@@ -477,7 +477,7 @@ record.verdicts("order", "q-order-census")
 # ## Do the simplifications matter?
 #
 # The paper calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by
-# when heads become active, and by the loss of the output rescaled to sum to one over the responses, whose plateaus are the same in every variant.
+# when heads become active, and by the loss after the output is divided by its sum over the responses, whose plateaus are the same in every variant.
 
 # %% mystnb={"image": {"alt": "Loss of eight models against time, a panel each. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
 found = simplifications.lifted()
@@ -499,14 +499,14 @@ record("full/A6_difference", simplifications.normalised_difference())
 record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
-# Lifting A0 makes the
-# first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their start within the time
-# followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings.
+# Lifting A0 makes the first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their
+# start within the time followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings (three $\gamma$, and a larger
+# $\beta$).
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The query side
 #
-# A2 puts the last token's embeddings at their solution. Without it head $h$ queries by what head $h-1$ found, uniform until that head is active.
+# A2 puts the last token's embeddings at their solution. Without it head $h$ asks for what head $h-1$ found, a mean over the window until that head is active.
 # Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: without A2 the third head
 # stays inactive where $\beta$ falls from head to head; where it rises, all jumps merge.
 

@@ -18,7 +18,7 @@
 # it. *Routing*: a query moves attention towards the keys whose values would lower its loss more than average. *Content*: a value moves against the weighted sum of the errors of the queries that use
 # it. It likens the two to the steps of expectation-maximisation (EM), which shares data among sources (E), then moves the sources (M), and proposes a larger learning rate for values.
 #
-# **What came out.** The closed forms are exact. What the paper says in words is true where it restates a formula, and often false of what follows when everything moves at once. A larger rate for
+# **What came out.** The closed forms are exact. What the paper says in words is true where it restates a formula, and often false as a prediction, once all weights move at once. A larger rate for
 # the values does make training faster, but so does a larger rate for everything. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
@@ -73,7 +73,7 @@ show_attention(
 )
 
 # %% [markdown]
-# The logits are $W_O g_i$ plus a bias, and their softmax $p_i$ is the prediction. The labels are one-hot, $e_{y_i}$; the error that reaches the context is $u_i = W_O^\top (p_i - e_{y_i})$. The
+# The logits are $W_O g_i$ plus a bias, and their softmax $p_i$ is the prediction. The labels are one-hot, $e_{y_i}$; the error that reaches the *context* $g_i$ is $u_i = W_O^\top (p_i - e_{y_i})$. The
 # *compatibility* $b_{ij} = u_i \cdot v_j$ says how much value $j$ would raise the loss of query $i$; $\mathbb{E}_{\alpha_i}[b] = \sum_j \alpha_{ij} b_{ij}$ is its mean. The gradients of the loss $L$ are
 #
 # $$ \frac{\partial L}{\partial s_{ij}} = \alpha_{ij}\bigl(b_{ij} - \mathbb{E}_{\alpha_i}[b]\bigr), \qquad \frac{\partial L}{\partial v_j} = \sum_i \alpha_{ij} u_i, $$
@@ -81,7 +81,7 @@ show_attention(
 # and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
 # more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$, so the gradients of a causal head need one pass over blocks of queries; the long chains below are trained in this way.
+# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$. So one pass over blocks of queries gives all gradients; the long chains below are trained in this way.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())
@@ -89,7 +89,8 @@ record.verdicts("eq13-32")
 
 # %% [markdown]
 # ### The head in code
-# The whole model, on a sequence of the paper's *sticky Markov chain*: eight symbols, of which the next is often the same or a near one. A larger rate for the values is one number in the loop.
+# The whole model, on a sequence of the paper's *sticky Markov chain*: eight symbols, of which the next is often the same or a near one. An input $x_j$ is its symbol's fixed vector (its *mean*) plus
+# Gaussian noise; the label is the next symbol. A larger rate for the values is one number in the loop.
 
 # %% mystnb={"image": {"alt": "Cross-entropy of one head on a short Markov chain along 300 steps: the run whose values learn ten times as fast falls first."}}
 from torch.nn.functional import cross_entropy, one_hot
@@ -199,8 +200,8 @@ record.verdicts("signs", "toward-users")
 
 # %% [markdown]
 # ## The toy
-# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the "small Gaussian entries" nor the fixed rate. Nor does it say whether
-# the bias of the logits is trained: equation 7 has one, and section 3 gives it no gradient. Both readings are run.
+# Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the first weights' "small Gaussian entries" nor the learning rate.
+# Nor does it say whether the bias of the logits is trained: equation 7 has one, and section 3 gives it no gradient. Both readings are run.
 #
 # Here is a grid of initial scales and rates with the bias frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
 # weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
@@ -219,9 +220,10 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
 # *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, bias frozen; frame: our setting.* With small entries
-# attention long stays near uniform, because the score gradient is of third order in the weights; a rate that sharpens it often makes the loss jump.
+# attention long stays near uniform, because the gradients of $W_Q$ and $W_K$ are of third order in the weights; a rate that sharpens it often makes the loss jump.
 #
-# The paper shows one run in four figures, so we judge all four at *one* setting for each reading. A rule chooses it: a near-uniform start, and most runs that sharpen along a smooth loss.
+# The paper shows one run in four figures, so we judge all four at *one* setting for each reading. Of the settings with near-uniform first attention, a rule chooses the one where most runs sharpen
+# along a smooth loss.
 #
 # | Bias frozen, bias trained | |
 # |---|---|
@@ -288,15 +290,15 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# Specialisation takes {glue:text}`fig4/window` of the steps. The first of two components holds {glue:text}`fig5/pc1` of the displacements in the median run. Is that more than chance? Each run is
-# ranked among 2,000 runs made up of its own displacements turned in random directions:
+# Specialisation takes {glue:text}`fig4/window` of the steps (bias frozen, trained). Of the squared displacements of the values the first principal component holds {glue:text}`fig5/pc1` in the
+# median run. Is that more than chance? Each run is ranked among 2,000 runs made up of its own displacements turned in random directions:
 #
 # | Mean rank (chance: 0.5) | bias frozen | bias trained |
 # |---|---|---|
 # | five displacements of one run | {glue:text}`fig5/frozen` | {glue:text}`fig5/trained` |
 # | control: five displacements from five runs | {glue:text}`fig5/frozen_shuffled` | {glue:text}`fig5/trained_shuffled` |
 #
-# Figure 1, schematic in the paper, is a real step here: the steepest one of the typical run, for the pair of query and key with positive advantage and the largest $\alpha_{ij} |u_i|$.
+# Figure 1, schematic in the paper, is a real step here: the one at which the typical run's loss falls most, for the pair of query and key with positive advantage and the largest $\alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Left: arrows of a value, its user's context and error. Right: the signal, the value's step opposite to it, and the shorter change of the context."}} tags=["hide-input"]
 steepest = {
@@ -341,13 +343,13 @@ record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdicts("q-entropy-rate", "bayes-floor")
 
 # %% [markdown]
-# The chain of the published program has it. The program weighs other symbols by one over the circular distance, normalises with the symbol itself in the sum, and adds the chance to stay again. So
-# the chain stays with probability {glue:text}`rate/code_stay`, and its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 is in nats, though the text
-# says bits ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. The exact posterior gives the *floor*, the best loss
-# that any predictor can have. The noise adds only {glue:text}`floor/excess` nats: the means of the eight symbols are far apart.
+# The chain of the published program has it. The program weighs other symbols by one over the circular distance and the symbol itself by 0.3, normalises, and then adds the chance to stay once more.
+# So the chain stays with probability {glue:text}`rate/code_stay`, and its entropy is {glue:text}`rate/code_nats` **nats** ({glue:text}`rate/code_bits` bits). So Table 1 (below) is in nats, though
+# the text says bits ([Errata](#errata)), and its chain is not the one described. Inputs are noisy, so even a perfect predictor does not see the state. The exact posterior gives the *floor*, the
+# best loss that any predictor can have. The noise adds only {glue:text}`floor/excess` nats: the means of the eight symbols are far apart.
 #
 # ### Table 1 and figures 6 to 8
-# The paper states sizes, steps and rates. From the published program, whose address we do not know, we take what it leaves open: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of
+# The paper states sizes, steps and rates. What it leaves open we take from the published program: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of
 # the cross-entropy where equation 9 has the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps;
 # {glue:text}`chain/seeds_code` seeds on the published chain and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the paper's EM-like *schedule*, SGD with ten times the rate
 # for values, from the same weights on the same sequence. A third set halves the initial weights ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a
@@ -403,12 +405,14 @@ figures_6_to_8.table_beside_ours(
 # %% [markdown]
 # *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with
 # their standard deviations.* The table says where a mean of five seeds like the paper's is expected. Each printed standard deviation, divided by ours on the published chain, should lie between
-# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The printed $p$ value is not unusual: of draws of five of our seeds, the share {glue:text}`table1/code/p_share` has one as small.
+# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of draws of five of our seeds, the share
+# {glue:text}`table1/code/p_share` has one as small.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs
 # $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`. Of the way between, SGD has gone {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
-# {glue:text}`chain/learned_em`. Do both "approach the theoretical minimum"? By Table 1's own entropies, schedule and SGD have gone {glue:text}`chain/learned_printed` of the way. The printed runs of
-# SGD differ less from seed to seed than ours. Smaller initial weights would explain that, but then the schedule's loss would be higher than printed:
+# {glue:text}`chain/learned_em`. Do both "approach the theoretical minimum"? By the entropies of predictions in Table 1, schedule and SGD have gone
+# {glue:text}`chain/learned_printed` of the way. The printed runs of SGD differ less from seed to seed than ours. Smaller initial weights would explain that, but then the schedule's loss would be
+# higher than printed:
 #
 # | Initial weights | SGD: spread of the final loss | SGD: final loss | schedule: final loss |
 # |---|---|---|---|
@@ -554,11 +558,11 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 #
 # By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed. At these rates only steps times rate counts: to reach SGD's final loss, uniform rates of 0.02 and 0.1 need
 # {glue:text}`fair/flow_law` times SGD's product of the two.
-# Alternating E- and M-steps (section 5.3) ends where simultaneous steps do (difference {glue:text}`manual/difference` nats), but costs two gradients a step. Per gradient it reaches SGD's loss
-# {glue:text}`manual/speedup` times as fast as SGD.
+# Alternating steps on $W_V$ and on the rest (section 5.3) end where simultaneous steps do (difference {glue:text}`manual/difference` nats), but cost two gradients a step. Per gradient they reach
+# SGD's loss {glue:text}`manual/speedup` times as fast as SGD.
 #
-# The paper's head ends 0.17 nats above the floor, and the paper suspects the capacity of a single head. Weights of the same sizes, written down by hand (queries and keys compare symbols, values name them,
-# $W_O$ holds the log transition matrix), come much nearer. This does not separate steps, data and optimiser:
+# The paper's head ends 0.17 nats above the floor, and the paper suspects the capacity of a single head. Matrices of the same shapes, written down by hand (queries and keys compare symbols, values
+# name them, $W_O$ holds the log transition matrix), come much nearer. So it is not capacity that lacks, but steps, data or optimiser:
 #
 # | On the same 1,999 predictions, above the floor | nats |
 # |---|---|
@@ -571,8 +575,8 @@ sliders.show_race(few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Does attention settle first?
-# Here is the same head on fresh sequences, which nothing can learn by heart. *Distance left* is the distance to the end of training over that at the start: of attention, of values, and of
-# calibration (the root of the held-out loss above its floor, since a loss is of second order in that distance).
+# Here is the same head on fresh sequences, which nothing can learn by heart. *Distance left* says how far attention, values and calibration still are from their end, as a share of the distance at
+# the start. (Calibration: the root of the held-out loss above its floor, since a loss is of second order in that distance.)
 
 # %% mystnb={"image": {"alt": "Distance left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
 on_fresh = figure_9.followed(study["fresh"], stored["fresh"])
@@ -642,10 +646,10 @@ record.verdicts("diagnostics", "regularisation")
 # Do other architectures behave in the same way? By definition 9.1 a mechanism *routes* if its outputs are $o_i = \sum_j w_{ij} v_j$ with weights in $[0, 1]$ that sum to 1 and
 # depend on what stands at $i$ and $j$. The paper names the selective state-space model as an instance and the LSTM as a counterexample.
 #
-# A recurrence that is linear in its state can be unrolled. For the selective state-space model (SSM), whose write matrix $B_j$, read matrix $C_i$ and step length $\Delta_j$ depend on the token, the
-# printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
-# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $f$, input gates $i$ and candidates $g$,
-# $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} f_k\bigr) i_j\, g_j$ (largest difference {glue:text}`routing/lstm_identity`).
+# A recurrence that is linear in its state can be unrolled. For the selective state-space model (SSM), with state matrix $A$, whose write matrix $B_j$, read matrix $C_i$ and step length $\Delta_j$
+# depend on the token, the printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
+# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $F$, input gates $I$ and candidates $\tilde c$,
+# $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} F_k\bigr) I_j\, \tilde c_j$ (largest difference {glue:text}`routing/lstm_identity`).
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
 section_9.plot_weights(section_9.sample_network(1))
@@ -774,8 +778,9 @@ record.verdicts("wind-tunnel", "mlp")
 # %% [markdown]
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
-# larger rate for everything, and at these rates steps times rate is what counts. On the chain attention amplifies the random map that it starts with, and a classifier without attention predicts
-# better. The advantage needs weights with a fixed sum. What larger wind tunnels show is open.
+# larger rate for everything, and at these rates steps times rate is what counts. On the chain attention strengthens the random preferences that it starts with, and a [linear
+# classifier of the present input](#do-both-find-the-same) predicts better. The advantage needs weights with a fixed sum. What larger wind tunnels show is
+# open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
@@ -826,7 +831,8 @@ for scaled, orders in ((names, (3, 3, 1, 1)), (("W_V",), (1, 1, 0, 1))):
     assert np.allclose(measured, orders, atol=0.01)
 
 # %% [markdown]
-# **3. A recurrence that routes.** The LSTM's rows do not sum to 1. Give it one gate instead of two, $f_t = 1 - i_t$ with $i_1 = 1$ (the gate of a GRU). Does it satisfy definition 9.1? Is "advantage", the
+# **3. A recurrence that routes.** The LSTM's rows do not sum to 1. Give it one gate instead of two, $F_t = 1 - I_t$ with $I_1 = 1$ (the gate of a GRU). Does it satisfy definition 9.1? Is "advantage",
+# the
 # gradient with $b_{ij} - \mathbb{E}_{w_i}[b]$, then exact?
 
 # %% tags=["hide-cell", "solution"] mystnb={"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}

@@ -80,9 +80,9 @@ get, studies = (
 #
 # $$ f(x_j) \leftarrow f(x_j) + \frac{\alpha}{N} \sum_{i=1}^N \bigl[w_{y_i} - \mathbb{E}(w \mid f(x_i))\bigr]\, \kappa(x_i, x_j). $$
 #
-# Each example pulls $f$ towards the embedding of its label and away from the expected one. At first the expectation is the same everywhere, so the first step needs only self-attention. Later it is a
-# softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two steps of descent
-# are no such sum: if two labels change at once, $f$ does not move by the sum of the two single changes (off by at least {glue:text}`self-attention/two` of one).
+# Each example pulls $f$ towards the embedding of its label and away from the expected one. At first $f = 0$ and the expectation is the same everywhere, so the first step needs only self-attention.
+# Later it is a softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two
+# steps of descent are no such sum: if two labels change at once, $f$ does not move by the sum of the two single changes (off by at least {glue:text}`self-attention/two` of a single change).
 
 # %% tags=["hide-input"]
 record.all(construction.functional_form() | construction.self_attention_alone())
@@ -124,12 +124,12 @@ style.show(construction.plot_matrices(matrices))
 # *Each matrix of a block does one thing (titles), and nearly all its entries are zeros. Shown are those that are not the identity (paper: appendix D), each divided by its largest entry; blue is
 # negative.*
 #
-# Multiplied out, $K$ blocks must equal $K$ steps, here with each of five kernels:
+# Multiplied out, $K$ blocks must equal $K$ steps, here with each of five kernels (linear, RBF, Laplacian, exponential, softmax):
 #
 # | Blocks | largest relative difference from steps |
 # |---|---|
-# | with a sharp kernel in the erasure head | {glue:text}`construction/rbf` |
-# | as trained below, without the zeros | {glue:text}`construction/fast` |
+# | all matrices, an RBF kernel with large $\lambda$ in the erasure head | {glue:text}`construction/rbf` |
+# | the short form that is trained below | {glue:text}`construction/fast` |
 # | without the erasure head | {glue:text}`construction/none` |
 # | with the query among the keys | {glue:text}`construction/query` |
 
@@ -206,8 +206,8 @@ style.show()
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## How exact is the erasure?
 #
-# The erasure head must attend to its own position. An RBF kernel with large $\lambda$ does. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a longer vector points the same way,
-# as often happens on the paper's [quadrants](#quadrants), where $x$ has two dimensions.
+# The erasure head must attend to its own position. An RBF kernel, $\exp(-\lambda^2 \|x - x'\|^2 / 2)$, does if $\lambda$ is large. A softmax finds the largest $x_i^\top x_j$. That is its own, unless a
+# longer vector points the same way, as often happens on the paper's [quadrants](#quadrants), where $x$ has two dimensions.
 
 # %% mystnb={"image": {"alt": "Distance from exact erasure against lambda for four settings. Softmax head: curves level off, highest for d = 2, N = 100 and lowest for d = 10, N = 10. RBF head: all curves fall to zero."}} tags=["hide-input"]
 curves = erasure.curves(200 if paper else 20)
@@ -364,7 +364,7 @@ record.verdicts("fig4", "n10", "q-published")
 #
 # The figure is judged where the crosses lie, at $N = 125$ on the authors' contexts. Six blocks gain {glue:text}`fig4/authors_late` nats over three there, and {glue:text}`fig4/printed_late` in the
 # printed values. Of {glue:text}`fig4/authors_runs` runs {glue:text}`fig4/authors_at_end` were still improving at the end. The paper calls the gain in NLL the more substantial one. From one to six
-# blocks the printed NLL falls by a larger share of its value than the printed accuracy rises by of its own: the difference is {glue:text}`fig4/printed_more`.
+# blocks the printed NLL falls by a larger fraction than the printed accuracy rises; the fractions differ by {glue:text}`fig4/printed_more`.
 #
 # One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
 #
@@ -372,7 +372,7 @@ record.verdicts("fig4", "n10", "q-published")
 # |---|---|---|
 # | $N = 10$ | {glue:text}`q-published/narrow_accuracy` | {glue:text}`q-published/narrow_nll` |
 # | $N = 125$ | {glue:text}`q-published/wide_accuracy` | {glue:text}`q-published/wide_nll` |
-# | $N = 125$, distance as printed | {glue:text}`q-printed-kernel/accuracy` | {glue:text}`q-printed-kernel/nll` |
+# | $N = 125$, kernel in $r$ as printed, not $r^2$ | {glue:text}`q-printed-kernel/accuracy` | {glue:text}`q-printed-kernel/nll` |
 #
 # The step size $\alpha$ is a number in equation 3 and a vector in the published code. With one block this changes nothing, for a positive vector only rescales the coordinates of $W_e$ (relative difference of the logits
 # {glue:text}`q-alpha/absorbed`; trained, the two differ by {glue:text}`q-alpha/one_block` nats). Several blocks absorb only a *common* vector.
@@ -400,9 +400,10 @@ record.verdict("wang2025/fig5-left")
 # | GD | {glue:text}`fig5/gd_nll` |
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
-# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$. At the largest $L$ Trained TF
-# minus GD is {glue:text}`fig5/authors_last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. These come within 0.04 nats at $L$ = {glue:text}`fig5/printed_enough`; the text says
-# more than 25,000. At 2,048 contexts the authors' gap is {glue:text}`fig5/printed_more` nats larger with two blocks than with one. Is the gap one of data or of optimisation?
+# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$. At the largest $L$ Trained
+# TF minus GD is {glue:text}`fig5/authors_last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. The authors' two models come within 0.04 nats of each other at $L$ =
+# {glue:text}`fig5/printed_enough`; the text says more than 25,000. At 2,048 contexts the authors' gap is {glue:text}`fig5/printed_more` nats larger with two blocks than with one. Is the gap one of
+# data or of optimisation?
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "NLL along training of two blocks on training and new contexts: with 2,048 contexts Trained TF fits its own contexts ever better while its test NLL levels off; with 32,768, as for GD, the two curves stay together."}}
 ends = L[0], L[-1]
@@ -439,7 +440,7 @@ record.all(figures_8_and_9.over_draws(get, profile, queries))
 
 # %% [markdown]
 # *Trained TF comes close to GD's accuracy with four kernels; with linear attention only some starts do (paper: figure 8). Thin: {glue:text}`fig8/seeds` initialisations; thick: their mean, with its
-# last value; dotted: the bound of this $W_e$, {glue:text}`fig8/bound`; shaded: above the printed bound. {glue:text}`time/fig8-9` minutes.*
+# last value; dotted: the bound of this $W_e$ (mean of the largest true probability), {glue:text}`fig8/bound`; shaded: above the printed bound. {glue:text}`time/fig8-9` minutes.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig8")
@@ -451,19 +452,20 @@ record.verdict("wang2025/fig8")
 # | accuracy of Trained TF | {glue:text}`fig8/tf` |
 # | distance in accuracy | {glue:text}`fig8/gaps` |
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
-# | the authors' $W_e$, shorter trainings: accuracy | {glue:text}`fig8/authors_gaps` |
-# | NLL there | {glue:text}`fig8/authors_nll_gaps` |
-# | mean over five draws of $W_e$, such trainings: accuracy | {glue:text}`fig8/draws_gaps` |
-# | NLL there | {glue:text}`fig8/draws_nll_gaps` |
+# | distance in accuracy on the authors' $W_e$, shorter trainings | {glue:text}`fig8/authors_gaps` |
+# | distance in NLL there | {glue:text}`fig8/authors_nll_gaps` |
+# | distance in accuracy, mean over five draws of $W_e$, such trainings | {glue:text}`fig8/draws_gaps` |
+# | distance in NLL there | {glue:text}`fig8/draws_nll_gaps` |
 #
-# Distances count as agreement as above: up to three points of accuracy, 0.075 nats. Trained TF with softmax attention beside GD with linear attention, whose accuracy is {glue:text}`fig8/linear`, would
-# not pass: they are {glue:text}`fig8/control_gap` apart. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its {glue:text}`fig8/linear_starts`
-# starts come to GD's accuracy, the others stay on a plateau (mean of the first five: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and model, {glue:text}`fig8/overlap` have five starts that
-# end within three points. With softmax, and with softmax only, the paper sees several curves of Trained TF. Here the logarithm of its starts' spread over that with another kernel is
+# Distances count as agreement as above: up to three points of accuracy, 0.075 nats. Trained TF with softmax attention beside GD with linear attention, whose accuracy is {glue:text}`fig8/linear`,
+# would not pass: they are {glue:text}`fig8/control_gap` apart. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its
+# {glue:text}`fig8/linear_starts` starts come to GD's accuracy, the others stay on a plateau (mean accuracy of the first five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and
+# model, {glue:text}`fig8/overlap` have five starts that end within three points. With softmax, and with softmax only, the paper sees several curves of Trained TF. Here the logarithm of the spread
+# of its starts, over that with another kernel, is
 # {glue:text}`fig8/softmax_wider` (RBF, Laplacian, exponential; positive if softmax spreads more).
 #
-# The paper's bound is below 0.6 on the authors' own embeddings: {glue:text}`fig8/authors_bounds` for the $W_e$ of their program's trainings and for that of figure 9. It rises with the width $d'$ of the
-# embeddings: {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws).
+# The paper says that the bound is below 0.6. On the authors' own embeddings it is {glue:text}`fig8/authors_bounds`, for the $W_e$ of their program's trainings and for that of figure 9. It rises
+# with the width $d'$ of the embeddings: {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws).
 
 # %% mystnb={"image": {"alt": "Nine maps over the square: true probabilities of three categories are constant in each quadrant; GD and Trained TF show the same quadrants with soft borders."}} tags=["hide-input"]
 maps, values = figures_8_and_9.figure_9(get, profile, contexts=16 if paper else 2)
@@ -479,7 +481,8 @@ record.verdicts("fig9", "q-own-kernel")
 
 # %% [markdown]
 # The published program draws this context at seed 0. Its quadrants' most probable categories are those of the paper's text: 7, 18, 10 and 7. The models here learned from contexts of ours with the
-# same $W_e$. Their maps differ by {glue:text}`fig9/authors_difference`, with a correlation of {glue:text}`fig9/authors_correlation`. Figure 8's models, on {glue:text}`fig9/contexts` contexts of ours:
+# same $W_e$. Their maps differ by {glue:text}`fig9/authors_difference`, with a correlation of {glue:text}`fig9/authors_correlation`. The models of the accuracies above, on
+# {glue:text}`fig9/contexts` contexts of ours:
 #
 # | maps, means over contexts | value |
 # |---|---|
@@ -491,7 +494,7 @@ record.verdicts("fig9", "q-own-kernel")
 # | GD's best category is the right one (share of the square) | {glue:text}`fig9/right_gd` |
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
-# A hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
+# A context's hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
 # probabilities, on the authors' $W_e$ and five of ours.
 #
 # | distance, mean over six $W_e$ | linear, RBF, Laplacian, exponential, softmax |
@@ -499,9 +502,9 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/draws_own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/draws_nearest` |
 #
-# Of the three panels below, the first has a trained model: one block of GD with softmax attention, whose step further blocks repeat. The others show functional
-# descent on one context with the true $W_e$, without training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single
-# labels; a wide kernel blurs the borders.
+# The panel at the head of the page has a trained model: GD with softmax attention, trained with one block, whose step is made twice. The two below show functional descent on one context with the
+# true $W_e$, without training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single labels; a wide kernel blurs the
+# borders.
 
 # %% tags=["hero", "hide-input"]
 show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax")])

@@ -15,12 +15,12 @@
 #
 # *This chapter reproduces no paper. It asks of each law in the five papers: on which of the others' models does it hold?*
 #
-# Each paper found a law on a model and a task of its own. Here each law is tried on the others.
+# Each paper found its law on a model and a task of its own.
 #
-# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the factors that must grow together: on ten small models, under gradient flow (infinitely
-# small steps), if each prompt comes with its mirror images. On regression, heads of opposite sign subtract the mean
-# {cite}`he2025`, and a trained layer takes one step of descent in a space of functions {cite}`wang2025`. On three models attention does not settle before values {cite}`agarwal2025`, and no statistic
-# that should show descent from layer to layer {cite}`nagy2026` rejects all stacks of layers that approach the answer in another way.
+# **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the weights that must grow together: on ten small models, under gradient flow (infinitely
+# small steps), if each prompt comes also with signs turned. On regression, heads of opposite sign subtract the covariates' mean {cite}`he2025`, and a trained layer takes one step of descent in a
+# space of functions {cite}`wang2025`. On two models attention does not settle before values {cite}`agarwal2025`. Each statistic that should show descent from layer to layer {cite}`nagy2026` is
+# passed by some stack of layers that approaches the answer in another way.
 #
 # All verdicts here answer questions of our own. (All letters: [Notation and glossary](../book/notation.md).)
 
@@ -149,12 +149,12 @@ show_model(waiting_time())
 # | Model | p | Measured | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
 # | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | mean over all sequences |
-# | reduced heads, 2 | 2 | {glue:text}`stages/reduced/degree` | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |
+# | two reduced heads | 2 | {glue:text}`stages/reduced/degree` | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |
 # | two heads | 4 | {glue:text}`stages/heads/degree` | $Q, K, V, O$ | the same |
 # | linear attention, 2 heads | 4 | {glue:text}`stages/linear/degree` | $Q, K, V, O$ | the same |
 # | two heads, two tasks | 4 | {glue:text}`stages/tasks/degree` | $Q, K, V, O$ | the same, two answers |
 # | one head between an embedding and a read-out, width 4 | 8 | {glue:text}`stages/layer/degree` | read-out, $O$, $V$, $E$; $Q$, $K$, $E$, $E$ | the same, 4 prompts |
-# | sticky chain, one head | 2 | {glue:text}`stages/chain/degree` | $W_O$, $W_V$ | one sequence of 60 symbols, 4 kinds |
+# | sticky chain, one head | 2 | {glue:text}`stages/chain/degree` | $W_O$, $W_V$ | one sequence of 60 symbols of 4 kinds |
 # | GD block | 2 | {glue:text}`stages/descent/degree` | embeddings read, embeddings written | categories, $d = 2$, 8 examples, 5 classes, 32 prompts |
 # | Trained TF, embeddings held | 2 | {glue:text}`stages/known/degree` | $P$, $W_V$ | the same |
 # | Trained TF | 4 | {glue:text}`stages/trained/degree` | $P$, $W_V$, embeddings twice | the same |
@@ -166,8 +166,8 @@ show_model(waiting_time())
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Ten models, and two heads on plain prompts, lie on the dotted laws of
-# their number of factors. Each counts from its largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
+# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Ten models, and two heads without mirror images, lie on the
+# dotted laws of their number of factors. Each counts from its largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
@@ -251,7 +251,7 @@ record.all(escape.standard_values(standard, profile))
 # | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
 #
 # Two things shorten the wait. The first is **chance**. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs, two factors, fit
-# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**. Adam's steps have a fixed size while gradients are larger than its guard.
+# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**. Adam's steps have a fixed size while gradients are larger than the constant in its denominator.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
@@ -291,7 +291,8 @@ show(
 # %% [markdown]
 # ## Routing by advantage
 #
-# {cite}`agarwal2025` says that the gradient in a score $s_i$ is its attention times its advantage: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$ with $b_i = \partial L / \partial \alpha_i$.
+# {cite}`agarwal2025` says that the gradient in a score $s_i$ is minus its attention times its advantage: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$ with
+# $b_i = \partial L / \partial \alpha_i$.
 # This is the derivative of softmax, so it holds on every softmax model. Does it hold for all weights that sum to one?
 
 # %% tags=["hide-input"]
@@ -311,7 +312,8 @@ record.verdict("crossing/q-routing")
 style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way over that for values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws` draws
+# *At equal rates attention does not come first. Time at which attention is half-way, divided by that of values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws`
+# draws
 # (left out, because their model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
 
 # %% tags=["remove-input"]
@@ -352,10 +354,9 @@ record.verdict("crossing/q-rates")
 # %% [markdown]
 # ## Three laws on three models
 #
-# For waits and time scales the prompts are made symmetric; for rates they stay as they are drawn.
+# Choose a law and a model; the panel shows how it came out. Prompts are symmetric for waits and time scales, plain for rates.
 #
-# Some pairs of a law and a model make no sense. A single layer takes no two steps whose direction could be read. After a first layer, tokens are no longer in the coordinates in which pairs and kernels
-# are read.
+# The other laws do not suit all models: a single layer takes no two steps to compare, and after a first layer tokens leave the coordinates of pairs and kernels.
 
 
 # %% tags=["hide-input"]
@@ -379,9 +380,9 @@ show(
 # %% [markdown]
 # ## Signed pairs
 #
-# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their outputs sum to zero. What is left is a
-# step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a skip
-# connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
+# On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their output weights $\mu$ sum to zero. What is
+# left is a step of descent from which the mean is taken out. Does this need a bare model, five covariates and forty examples? Here are the four heads of {cite}`nagy2026`, with an embedding and a
+# skip connection, and two heads at other sizes or trained without Adam, {glue:text}`pairs/runs` runs each.
 
 # %% mystnb={"image": {"alt": "Dots for every run of six models. Left: outputs of four heads behind an embedding cancel in all runs, those of linear attention in none, those of two heads in most runs with ten covariates, with ten examples and under plain gradient descent, and in none on labels with a mean. Right: a debiased step leaves less than the plain one of all softmax models, and more of linear attention."}} tags=["hide-input"]
 trained_pairs = {
@@ -392,8 +393,8 @@ record.all(heads_as_steps.pair_values(heads))
 style.show(draw.signed_pairs(heads), of=trained_pairs.values())
 
 # %% [markdown]
-# *Where labels have no mean, heads of both signs (blue) cancel and remove the covariates' mean; on labels with a mean (last row) they pass it on. A dot is a run. First panel: how far the outputs of its heads are from cancelling. Second: what a debiased step leaves of its
-# answers, over what a plain step leaves.*
+# *Where labels have no mean, heads of both signs (blue) cancel and remove the covariates' mean; on labels with a mean (last row) they pass the labels' mean on. A dot is a run. First panel: how far
+# the $\mu$ of its heads are from cancelling. Second: what a debiased step leaves of its answers, over what a plain step leaves.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
@@ -409,16 +410,17 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
 #
 # The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear
-# attention, which subtracts no mean. Heads of one sign make up for at most {glue:text}`pairs/one_sign/taken` of what the plain step misses. In the last row labels have a mean $a$ of their own in every
-# prompt. There heads of both signs do not cancel. They pass $a$ on, with outputs that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
+# attention, which subtracts no mean. With heads of one sign it takes away at most {glue:text}`pairs/one_sign/taken` of what the plain step leaves. In the last row labels have a mean $a$ of their own
+# in every
+# prompt. There heads of both signs do not cancel. They pass $a$ on, with $\mu$ that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
 # ## Is a layer a step?
 #
-# Read the answer after every layer. If each layer moves it along the residual, says {cite}`nagy2026`, the stack descends. But whatever comes nearer to an answer moves along the residual. Here are stacks
-# of known kind. Some take gradient steps, in parameters or in functions. Others do not: a kernel smoother that sharpens from layer to layer; running means of noisy answers; a descending stack read
-# in another order; one that answers other prompts. Five statistics of the paper should tell them apart: the slope of updates on residuals, their $r^2$, how often their signs agree, how much the error
-# falls, and whether the rate of its fall is the one that the slope predicts.
+# Read the answer after every layer. If each layer moves it along the residual, towards the right answer, says {cite}`nagy2026`, the stack descends. But whatever comes nearer to an answer moves
+# along the residual. Here are stacks that take gradient steps, in parameters or in functions, and others that do not: a kernel smoother that sharpens from layer to layer; running means of
+# noisy answers; a descending stack read in another order; one that answers other prompts. Five statistics of the paper should tell them apart: the slope of updates on residuals, their $r^2$, how
+# often their signs agree, how much the error falls, and whether the rate of its fall is the one that the slope predicts.
 
 # %% mystnb={"image": {"alt": "Table of areas under the ROC curve: five statistics against four kinds of stacks that do not descend, coloured below 0.9; each column has a coloured cell."}} tags=["hide-input"]
 by = descent.sample(200 if paper else 20)
@@ -478,8 +480,8 @@ style.show(draw.kernels(left), of=[isotropic])
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]
-# One softmax
-# head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_second`. (A head may have both its signs turned. Its kernel is the mirror image, $-k(-x_i, x_q)$, which is tried as well.) Linear attention takes one with the linear kernel (the next best leaves
+# One softmax head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_second`. (A head with both signs turned has the kernel $-k(-x_i, x_q)$, which is tried as
+# well.) Linear attention takes one with the linear kernel (the next best leaves
 # {glue:text}`kernel/linear_second`). Two softmax heads take a step with the {glue:text}`kernel/two_best` kernel. On centred covariates, which is none of the paper's five kernels, this step fits better still
 # ({glue:text}`kernel/two_centred` left).
 #

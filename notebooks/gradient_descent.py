@@ -74,7 +74,7 @@ record.all(construction.records())
 record.verdict("nagy2026/linear-attention")
 
 # %% [markdown]
-# From $W_0 = 0$ the value is the response:
+# From $W_0 = 0$, with values and answer turned in sign:
 
 # %% tags=["remove-input"]
 show_attention(
@@ -150,10 +150,10 @@ axes[1].set_title(f"learned gain (best: {best[0]:.2f} $I$)")
 style.show()
 
 # %% [markdown]
-# *Training finds the gradient step: the error falls to the least that one step can have (dotted), and the learned gain is nearly a multiple of the identity.*
+# *Training finds the gradient step: the error falls to the least that one step can have (dotted), and the matrix that it learns is nearly a multiple of the identity.*
 
 # %% [markdown]
-# ## Figure 1: the synthetic probe
+# ## The synthetic probe (the paper's Figure 1)
 #
 # The probe is a regression with 20 examples in five dimensions. The matrix $X^\top X$ of its covariates has the eigenvalues $\lambda_1 < \dots < \lambda_5$. Along each eigenvector, a *channel*,
 # the error shrinks by a factor of its own. What is left after one step, and after many? The paper steps by $\eta^* = 2/(\lambda_1 + \lambda_5)$.
@@ -170,12 +170,11 @@ record.all(figure_1.records(eigenvalues))
 record.verdict("nagy2026/fig1")
 
 # %% [markdown]
-# Runs and closed forms agree to
-# rounding. But panel (b) does not show what its caption says, that the largest eigenvalue converges fastest. At $\eta^*$ its error shrinks by the *same* factor as the smallest's: that is
-# Theorem D2 of the same paper. Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). With $\eta = 1/\lambda_5$ the caption would be right (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
+# Runs and closed forms agree to rounding. The paper's own caption of panel (b) says that the largest eigenvalue converges fastest; the panel does not show it. At $\eta^*$ its error shrinks by the
+# *same* factor as the smallest's (Theorem D2). Both are the slowest of the five (rank {glue:text}`fig1/largest_rank`, where 1 is the fastest). With $\eta = 1/\lambda_5$ that caption would be right
+# (rank {glue:text}`q-fig1b/rank_at_inverse`). The paper prints the two ends of the spectrum and not how it was drawn; the three eigenvalues between them are ours.
 #
-# The first sliders move the width of the spectrum, and the step in units of $\eta^*$; the last one stacks equal layers. Beyond $\eta^*$ large eigenvalues become the bottleneck; at
-# $2/\lambda_{\max}$ they diverge.
+# Beyond $\eta^*$ large eigenvalues become the bottleneck; at $2/\lambda_{\max}$ they diverge.
 
 # %% tags=["hide-input"]
 figure_1.show_spectrum(few=not paper)
@@ -214,7 +213,7 @@ section_5.show_temperature(few=not paper)
 # ## Heads restricted to bands (section 9.1)
 #
 # The model has one layer and four heads. Its covariates have four variances $\lambda$ from 10 down to 0.01, two covariates (a *band*) of each. If each head had a gain for its own band, one step
-# would do what a single gain for all cannot (Theorem M3).
+# could remove the error of all bands, which a single gain for all cannot (Theorem M3).
 #
 # The slider shows this with exact best gains.
 
@@ -244,8 +243,8 @@ section_9_1.table(by_mask)
 # %% [markdown]
 # ## What training finds (section 9.2)
 #
-# The same model, without masks, is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral alignment": the correlation of
-# "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
+# The same model, with unrestricted heads, is trained for 20,000 steps. The paper follows the error with 16 examples, a "geometric contraction rate" $\rho_2$, and the "spectral
+# alignment": the correlation of "learned dimension importance" with the inverse spectrum. It defines neither the rate nor the importance.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error, rho_2 and spectral alignment against the training step for softmax and linear attention; crosses show the printed values."}}
 trajectories = section_9_2.trajectories(study["alignment"], runs["alignment"])
@@ -257,9 +256,11 @@ section_9_2.table(trajectories)
 # %% [markdown]
 # *Error and $\rho_2$ fall early and then hardly move, in print as well (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds`
 # seeds under Adam; band: nine seeds of ten.* We read the importance of a covariate as its gain $G_{ii}$. Then the alignment rises in
-# {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings; with importance read as the norm of the covariate's keys, in {glue:text}`9.2/key/rising`. The next figure says why.
+# {glue:text}`9.2/gain/rising` of the {glue:text}`9.2/settings` settings (attention, optimiser, rate); with importance read as the norm of the covariate's keys, in {glue:text}`9.2/key/rising`. The
+# next figure says why.
 #
-# We read $\rho_2$ as the factor by which the error falls *per example in the context*, taken as a slope. We chose this reading because it turns the printed errors into the printed $\rho_2$, so its
+# We read $\rho_2$ as the factor by which the error falls *per example in the context*, from the slope of its logarithm. We chose this reading because it turns the printed errors into the printed
+# $\rho_2$, so its
 # agreement is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
 # {glue:text}`9.2/mse_18k` (printed: 5.8). With $\rho_2$ taken between no example and 16 instead, it would be {glue:text}`9.2/ends/rho2_18k`.
 
@@ -317,8 +318,8 @@ record.verdicts("9.5", "9.5-numbers")
 # %% [markdown]
 # ## Does depth hurt? (section 9.5.1)
 #
-# Without layer norm, the paper says, the deep model is worse than the shallow one at every dimension, and three additions help in different measure: a sink, a layer scale, a penalty that keeps
-# weights orthogonal. It prints means over six seeds, but no optimiser, no length of training and no number of examples. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps.
+# Without layer norm, the paper says, the deep model (*depth*) is worse than the shallow one (*baseline*) at every dimension, and three additions help in different measure: a sink, a layer scale, a
+# penalty that keeps weights orthogonal. It prints means over six seeds, but no optimiser, no length of training and no number of examples. Ours: Adam at 0.001, batch 32, 12 examples, 2,000 steps.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of six variants at d = 4, 8, 16 after the whole training, every seed; crosses show the printed means and deviations."}}
 by_dimension = {d: runs[f"ablation_d{d}"] for d in section_9_5_1.DIMENSIONS}
@@ -384,7 +385,7 @@ record.verdict("nagy2026/q-depth")
 # | Variances of *wide_spectrum* | printed baseline error from ours, standard deviations |
 # |---|---|
 # | 100 down to 0.0001 | {glue:text}`9.6/wide/base_z` |
-# | those of section 9.1 (then it is the configuration *small_medium*) | {glue:text}`9.6/same/base_z` |
+# | those of section 9.1 (the same as the paper's configuration *small_medium*) | {glue:text}`9.6/same/base_z` |
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Improvement by the regulariser for each configuration and seed, a row each, and errors of round 3; crosses show the printed values."}}
 diverse = section_9_6.diversity_runs(
@@ -401,12 +402,13 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 section_9_6.table(diverse)
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end in several basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3 means of each basin; crosses: printed.*
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end at several solutions, or basins (paper: section 9.6). Marks: seeds; bars: typical seeds (Hodges-Lehmann), in round 3
+# means of each basin; crosses: printed.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
-# In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops on a
-# plateau there. So the fitting rate is judged. The regulariser improves a typical seed's error by {glue:text}`9.6/matched/gain` % (negative: worse), and the oracle's masks change its error by {glue:text}`9.6/matched/oracle_change` %; the paper prints a rise of 3.2 %. At the other rate
-# the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
+# In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops
+# on a plateau there. So we judge the rate that fits. The regulariser improves a typical seed's error by {glue:text}`9.6/matched/gain` % (negative: worse), and the oracle's masks change its error by
+# {glue:text}`9.6/matched/oracle_change` %; the paper prints a rise of 3.2 %. At the other rate the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
 #
 # Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
 # seeds, so the rows differ in something that is not stated.
@@ -420,16 +422,19 @@ section_9_6.table(diverse)
 #     iclbook probe --model pythia-160m --revision step4000 --probe alignment --out probes/160m-4000-alignment.npz
 #     iclbook run gradient_descent --probes probes
 #
-# `iclbook probe --plan --out probes` lists the calls, and the probes, that each row still needs. The last command judges the rows whose models are all there, by rules written before we had any weights.
+# `iclbook probe --plan --out probes` lists the calls that each claim on a published model still needs. The last command judges the claims whose models are all there, by rules written before we had
+# any weights.
 #
 # **What the printed statistics can show.** Figures are the paper's.
 #
 # - **Figure 2.** *Surprisal*, minus the logarithm of the right token's probability, is fitted by a line over the layers, with $R^2 \approx 0.75$. A fall in only one middle layer of twelve has
 #   $R^2 =$ {glue:text}`ladder/induction/one_jump_r2`, one in the last layer {glue:text}`ladder/induction/last_jump_r2`.
-# - **Section 9.3.** The causal heads are those above a 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
-# - **Figure 7.** If the true correlation were the printed 0.59, the share {glue:text}`forecast/power_7` of studies with seven models would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
+# - **Section 9.3.** *Causal heads* are those whose effect lies above its 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
+# - **Figure 7.** Over seven models early convergence has no significant correlation with skill at other tasks (0.59 at most), a "robust null". If 0.59 were true, the share
+#   {glue:text}`forecast/power_7` of such studies would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
 #   new models is {glue:text}`forecast/skill_7`. So "robust null" is no finding.
-# - **Section 8.4.** Predicted rates $\rho$ agree "within 2-11 %" with observed ones, as any two numbers near 1 do. The shares $\alpha = 1 - \rho$ are off by {glue:text}`rho/error_of_alpha` % in the three models; the prediction $\rho = 1$ would be off by
+# - **Section 8.4.** From the slope $\alpha$ of updates on residuals the paper predicts $\rho = 1 - \alpha$, what a layer leaves of the error. In three models this agrees "within 2-11 %" with the
+#   observed $\rho$, as any two numbers near 1 do. But $\alpha$ is off by {glue:text}`rho/error_of_alpha` %; the prediction $\rho = 1$ would be off by
 #   {glue:text}`rho/error_of_no_contraction` %. Of the five ways to exchange
 #   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
 
@@ -546,7 +551,7 @@ theorems.thirty_table()
 # - **B7**, "attention can tune $\eta a_p = 1$": not for every prompt. A weighted mean stays between the smallest and the largest $x_i^2$. If no $\eta x_i^2$ is on the other
 #   side of 1, no weights reach it.
 # - **M3**, "residual contraction": the factor is not zero, but if one eigenvalue is more than twice the other, channel 2 grows.
-# - **D2** holds. It proves that *both ends of the spectrum shrink alike*, the opposite of the caption of [Figure 1b](#figure-1-the-synthetic-probe).
+# - **D2** holds. It proves that *both ends of the spectrum shrink alike*, the opposite of the caption of [Figure 1b](#the-synthetic-probe-the-papers-figure-1).
 
 # %% tags=["remove-input"]
 record.verdicts("B6", "B7", "M3", "D2")
@@ -557,9 +562,9 @@ record.verdicts("B6", "B7", "M3", "D2")
 # A layer of linear attention can make a step of gradient descent, exactly. Softmax attention on plain tokens is another thing, a kernel smoother. A penalty on heads that read alike brings a typical seed
 # little in rounds 1 and 2, as the paper found; in round 3 it depends on the rate. Whether depth hurts depends on the optimiser, the rate and the length of training: on the settings that learn, in
 # {glue:text}`q-depth/final_hurt` of {glue:text}`q-depth/learning` at the end and in {glue:text}`q-depth/early_hurt` after a quarter of training.
-# In language models that have seen regression the estimate comes nearer to the answer layer by layer, which the paper reads as descent. In copies that have not, it hardly does. But noise, too, has
-# the right sign more often than not, and whether the models descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is every unstated
-# choice that we did not vary.
+# In language models that have seen regression the estimate comes nearer to the answer layer by layer, which the paper reads as descent. In copies that have not, it hardly does. But noisy read-outs,
+# too, move towards the answer more often than not, and whether the models descend is [another question](crossing.py#rungs-of-the-ladder). What published models would add is open here, and so is
+# every unstated choice that we did not vary.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

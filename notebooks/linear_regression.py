@@ -20,7 +20,7 @@
 #
 # **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head: how sharply it compares (its *scale*) and how much it passes on (its *weight*). Two heads
 # of opposite sign make one step of gradient descent. The paper's values, scale 0.13 and weight 3.5, are one point on a long curve of nearly equal loss, and the noise of training chooses the point.
-# In some runs the numbers of a head are still shrinking when training ends ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
+# In some runs a head's scale and weight are still shrinking when training ends ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -85,9 +85,9 @@ rng = torch_rng(0)
 # \qquad KQ^{(h)} = {K^{(h)}}^{\top} Q^{(h)}, \quad OV^{(h)} = O^{(h)} V^{(h)} .
 # $$
 #
-# Of a head's key, query, output and value matrices $K, Q, O, V$ only the products $KQ$ and $OV$ matter. The **key-query circuit** $KQ$ decides where a head looks, the **output-value circuit** $OV$
-# what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last output is read, many of their entries cannot matter. Figure 1 of the paper
-# marks those with a star. We change them at random and see whether any prediction moves.
+# Here $\mathrm{smax}$ is the softmax and $(\cdot)_{d+1}$ the last row. Of a head's key, query, output and value matrices $K, Q, O, V$ only the products $KQ$ and $OV$ matter. The **key-query
+# circuit** $KQ$ decides where a head looks, the **output-value circuit** $OV$ what it passes on. Both are $(d+1) \times (d+1)$ matrices, and because the query's response is zero and only the last
+# output is read, many of their entries cannot matter. Figure 1 of the paper marks those with a star. We change them at random and see whether any prediction moves.
 
 # %% tags=["remove-input"]
 show_attention(
@@ -161,14 +161,14 @@ style.show()
 # *Two heads leave the loss at which one head stays, and their answer bends less than that of one head.*
 
 # %% [markdown]
-# **Why a pair?** A trained head all but reduces to two numbers: it scores pair $\ell$ by $\omega s_\ell$, with $s_\ell = x_\ell^\top x_q$, and multiplies the weighted mean of the responses by
-# $\mu$. The answer of one head alone bends: beyond the outermost pair its attention weights hardly change. Let one head have $\omega = \gamma$ and a positive $\mu$, the other $-\gamma$ and $-\mu$.
-# With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their weights differ by
+# **Why two heads of opposite sign?** A trained head all but reduces to two numbers: it scores example $\ell$ by $\omega s_\ell$, with $s_\ell = x_\ell^\top x_q$ ($\omega$: its scale), and multiplies
+# the weighted mean of the responses by $\mu$ (its weight). The answer of one head alone bends: for a long query nearly all attention is on one example, and a longer query changes little. Let one head have
+# $\omega = \gamma$ and a positive $\mu$, the other $-\gamma$ and $-\mu$. With $s = (s_1, \dots, s_L)$ and the mean $\bar s$, their attention weights differ by
 #
 # $$\mathrm{smax}(\gamma s)_\ell - \mathrm{smax}(-\gamma s)_\ell = \frac{2\gamma}{L}(s_\ell - \bar s) + O(\gamma^3).$$
 #
-# The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from weights zero, on
-# covariates less their mean.
+# The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from weights zero
+# ([formula](#against-gradient-descent-and-ridge-figure-25)), on covariates less their mean.
 #
 # The panel, at the head of the page, takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
 
@@ -198,7 +198,7 @@ record.all(
 
 # %% [markdown]
 # Each model has {glue:text}`runs/seeds` seeds (one for eight heads, which the paper does not show) of {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of
-# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on this task took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
+# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on this task, with those of later sections, took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Ask them yourself
@@ -253,7 +253,8 @@ style.show(
 record.all(trained_circuits.mirror(two))
 
 # %% [markdown]
-# *Two heads settle at opposite values; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep one sign.*
+# *Two heads settle at opposite $\omega$ and opposite $\mu$; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep
+# one sign.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.3")
@@ -356,7 +357,7 @@ record.verdicts("fig2.8", "kf4")
 #
 # A softmax sees only the product of weights and score scale, so both scalings of the scores can reach the same loss. They come to rest at different places:
 #
-# | Two heads, each seed with a pair | scale $\gamma$ | sum of positive $\mu$ |
+# | Two heads, each seed with a pair | scale $\gamma$, after any division of the scores | sum of positive $\mu$ |
 # |---|---|---|
 # | scores as printed | {glue:text}`scale/text/gammas` | {glue:text}`scale/text/mus` |
 # | scores as coded | {glue:text}`scale/code/gammas` | {glue:text}`scale/code/mus` |
@@ -511,8 +512,8 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# After the first steps the approximation is lower than the true loss, by {glue:text}`approx/below_most` at most and {glue:text}`approx/below_end` at the end; its relative error is
-# {glue:text}`approx/largest` at most. Near the optimum it is off by {glue:text}`approx/at_40` at the training length, and comes within one per cent at
+# Along a run the relative error of the approximation is {glue:text}`approx/largest` at most. After the first steps it is lower than the true loss, by a difference of at most
+# {glue:text}`approx/below_most`, at the end {glue:text}`approx/below_end`. Near the optimum it is off by {glue:text}`approx/at_40` of the loss at the training length, and by one per cent at
 # $L \approx$ {glue:text}`approx/length_for_1_percent`. But both losses include the noise. Of the *excess* over it, which training can change, {glue:text}`approx/excess_at_40` is missing at the
 # training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not
 # as $L$ does.
@@ -681,8 +682,8 @@ record.verdicts("fig3.1")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Two tasks at once (Figures 3.2 to 3.5)
 # Each $x_\ell$ now has six features and two responses: that of task 1 uses features 1 to 4, that of task 2 features 3 to 6. With four heads, each task can have a pair of its own; three must share.
-# The text's setting has one $\beta$ for both tasks; the published code has a $\beta$ for each, and other lengths and noise. Two heads do not suffice, three make two separate gradient steps, and in
-# the text's setting four find something better.
+# The paper's text has one $\beta$ for both tasks; its published code has a $\beta$ for each, and other lengths and noise. Two heads do not suffice, three make two separate
+# gradient steps, and in the text's setting four find something better.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "KQ and OV of each head for two tasks, H = 1 to 4, in the text's and in the code's setting."}}
 runs = {
@@ -767,7 +768,7 @@ record.verdicts("fig4.1", "q-length", "linear-by-softmax")
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Other activations (Figure 4.2)
 # The exponential in the softmax can be replaced by any $f(x) \approx 1 + C x$, normalised to sum to one over the keys. The paper does not state $C$: we take 1, and the code's $1/\sqrt{d+1}$ (in the
-# figures). The square and $1 + \tanh$ learn the pair; $1 + Cx$ seldom does, unless $C$ is small.
+# figures). $(1 + Cx)^2$ and $1 + \tanh Cx$ learn the pair of heads; $1 + Cx$ seldom does, unless $C$ is small.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Heat maps of two heads with the activations 1+x, (1+x) squared, 1+tanh(x)."}}
 labels = {"affine": "1 + Cx", "square": "(1 + Cx)²", "tanh": "1 + tanh Cx"}
@@ -810,8 +811,7 @@ record("fig4.2/affine/worst_loss", worst)
 record.verdicts("fig4.2")
 
 # %% [markdown]
-# Square and
-# $1 + \tanh$ learn the pattern. With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
+# With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
 # {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of
 # {glue:text}`census/runs` more with $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
 
