@@ -97,7 +97,7 @@ def examples(numbers):
     """Accuracy against blocks: the printed values lie on those of 125 examples, far above those of ten."""
     rows = numbers("categorical_data", "Accuracy and NLL against the number of blocks for N = 10")
     fig, ax = card("blocks", "accuracy")
-    ten, many = (series(rows, name, "3", "points") for name in ("N = 10", "N = 125, the authors'"))
+    ten, many = (series(rows, name, "3", "points") for name in ("N = 10", "N = 125"))
     ax.plot(*ten[: len(many)].T, "o-", color=BLUE)
     ax.plot(*many.T, "s-", color=GREEN)
     ends = [series(rows, f"series {k}", "1", "points")[-1][1] for k in range(1, len(many) + 1)]
