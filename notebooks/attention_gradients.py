@@ -81,7 +81,7 @@ show_attention(
 # and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
 # more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$. So one pass over blocks of queries gives all gradients; the long chains below are trained in this way.
+# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())
@@ -145,11 +145,10 @@ style.show()
 # ### What a step does
 # With learning rate $\eta$, equations 33 to 36 write $\Delta v = -\eta\, \partial L / \partial v$ and the same for $s$, $q$ and $k$. Each is right if that quantity is a free parameter. They do not
 # hold together: if $q$ and $k$ move, $s$ moves by something other than equation 34. And training moves none of these but the matrices: a step on $W_V$ changes the values by
-# $-\eta\, (X X^\top)\, \partial L / \partial v$, mixed by the inner products of the inputs, the rows of $X$. Only orthonormal inputs undo the mixing.
+# $-\eta\, (X X^\top)\, \partial L / \partial v$, mixed by the inner products of the inputs, the rows of $X$.
 #
 # Equations 39 to 43 follow one value's step to the contexts and losses of its *users*, the queries that attend to it. Equation 43 neglects all users but one. Where this one's weight is ten times
-# any other, {glue:text}`dominant/ten` of the pairs are off by at most a fifth; where it is a hundred times as large, {glue:text}`dominant/hundred`. Many small users add up, and a user with a small
-# error of its own is easily outvoted. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
+# any other, {glue:text}`dominant/ten` of the pairs are off by at most a fifth; where it is a hundred times as large, {glue:text}`dominant/hundred`. What bounds the relative error is $\rho = \sum_{r \ne i} \alpha_{rj} |u_r| \,/\, \alpha_{ij} |u_i|$.
 
 # %% mystnb={"image": {"alt": "Two scatter plots of the relative error of equation 43. Against the ratio of weights the errors reach far above one even at a ratio of ten; against rho all points lie below the diagonal."}} tags=["hide-input"]
 pairs = closed_forms_checked.dominant_query()
@@ -169,8 +168,7 @@ record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Sentences about directions
-# The paper says in words, many times, which way things move. We test each sentence on random heads and on half-trained heads of the [toy](#the-toy): change its quantity a little and see what
-# happens. Those that restate a formula hold always, the others mostly or sometimes.
+# The paper says in words, many times, which way things move. We test each sentence on random and on half-trained heads of the [toy](#the-toy). Those that restate a formula hold always, the others mostly or sometimes.
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
 said = sentences.signs(200 if paper else 60)
@@ -349,7 +347,7 @@ record.verdicts("q-entropy-rate", "bayes-floor")
 # best loss that any predictor can have. The noise adds only {glue:text}`floor/excess` nats: the means of the eight symbols are far apart.
 #
 # ### Table 1 and figures 6 to 8
-# The paper states sizes, steps and rates. What it leaves open we take from the published program: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of
+# What the paper leaves open we take from the published program: weights $0.1\, \mathcal{N}(0, 1)$, no output bias, the **mean** of
 # the cross-entropy where equation 9 has the sum ([Errata](#errata)), full-batch steps, metrics on the training sequence. {glue:text}`chain/T` symbols, {glue:text}`chain/steps` steps;
 # {glue:text}`chain/seeds_code` seeds on the published chain and {glue:text}`chain/seeds_text` on the text's, each trained by SGD and by the paper's EM-like *schedule*, SGD with ten times the rate
 # for values, from the same weights on the same sequence. A third set halves the initial weights ({glue:text}`chain/seeds_small` seeds). The stored runs took {glue:text}`chain/minutes` minutes on a
@@ -410,7 +408,7 @@ figures_6_to_8.table_beside_ours(
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs
 # $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`. Of the way between, SGD has gone {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
-# {glue:text}`chain/learned_em`. Do both "approach the theoretical minimum"? By the entropies of predictions in Table 1, schedule and SGD have gone
+# {glue:text}`chain/learned_em`. By the entropies of predictions in Table 1, schedule and SGD have gone
 # {glue:text}`chain/learned_printed` of the way. The printed runs of SGD differ less from seed to seed than ours. Smaller initial weights would explain that, but then the schedule's loss would be
 # higher than printed:
 #
@@ -576,7 +574,7 @@ sliders.show_race(few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Does attention settle first?
 # Here is the same head on fresh sequences, which nothing can learn by heart. *Distance left* says how far attention, values and calibration still are from their end, as a share of the distance at
-# the start. (Calibration: the root of the held-out loss above its floor, since a loss is of second order in that distance.)
+# the start. (Calibration: the root of the held-out loss above its floor.)
 
 # %% mystnb={"image": {"alt": "Distance left of attention, values and error against the step, for one head on fresh sequences and for the last layer of a transformer on bijections; thin lines are seeds."}} tags=["hide-input"]
 on_fresh = figure_9.followed(study["fresh"], stored["fresh"])
@@ -779,8 +777,7 @@ record.verdicts("wind-tunnel", "mlp")
 # ## What to take away
 # The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
 # larger rate for everything, and at these rates steps times rate is what counts. On the chain attention strengthens the random preferences that it starts with, and a [linear
-# classifier of the present input](#do-both-find-the-same) predicts better. The advantage needs weights with a fixed sum. What larger wind tunnels show is
-# open.
+# classifier of the present input](#do-both-find-the-same) predicts better. The advantage needs weights with a fixed sum.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises
