@@ -274,7 +274,7 @@ def plot_products(found: dict[str, Learned]) -> Figure:
     fitted, _ = fitted_gauge(one, embeddings(tasks))
     scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
-    rows["antisymmetric,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
+    rows["antisym.,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
     fig, axes = style.figure(len(tasks), len(rows), height=6.8, width=5.4)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for ax, matrix in zip(row, matrices, strict=True):
