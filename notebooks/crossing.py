@@ -229,8 +229,7 @@ record.verdicts("q-waits-chance", "q-waits-noise")
 
 # %% [markdown]
 # **Adam** takes a step $\eta\, g / (|g| + \epsilon_A)$, up to its memory. While gradients are larger than its guard $\epsilon_A$, steps have a fixed size: the wait is the way to the fall over
-# $\eta$, whatever the start. Once gradients are smaller, from sizes below $(\epsilon_A / ps)^{1/(p-1)}$, it is gradient flow at the rate $\eta / \epsilon_A$, and the law of waiting is back. For four
-# factors and $\epsilon_A = 10^{-8}$ that is a size of some thousandths. **A standard start** is not small in this sense. Two layers with residuals and norms ($d = 5$, 40 examples, 64 symmetric
+# $\eta$, whatever the start. Once gradients are smaller, from sizes below $(\epsilon_A / ps)^{1/(p-1)}$, it is gradient flow at the rate $\eta / \epsilon_A$, and the law of waiting is back. **A standard start** is not small in this sense. Two layers with residuals and norms ($d = 5$, 40 examples, 64 symmetric
 # prompts) start with read-out, $O$, $V$, $K$ and $Q$ at 1, 0.7 and 0.49 of PyTorch's default. They wait {glue:text}`standard/waits`, a degree of {glue:text}`standard/degree` where small starts show 5.
 
 # %% tags=["remove-input"]

@@ -5,13 +5,17 @@ Papers are found by their catalogues of studies, so a new one needs no line here
 
 import dataclasses
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from iclbook import papers, store
+from iclbook.machines import environment
 from iclbook.papers.agarwal2025 import toy_runs as agarwal_toy
 from iclbook.papers.crossing import waits as crossing_waits
 from iclbook.training import Adam, Catalogue, Computation, Study, cross_entropy, squared_error
@@ -38,6 +42,10 @@ COMPUTED = [(paper, name) for paper, name, study in EVERY if isinstance(study, C
 LONG = {
     "waits",
     "sgd_waits",
+    "noisy_waits",
+    "residual_waits",
+    "standard_starts",
+    "adam_waits",
     "ladder_large",
     "ladder_small",
     "masks",
@@ -62,6 +70,10 @@ LONG = {
 }
 
 
+#: What begins with a search that other kernels end elsewhere: made again by those that trainings are pinned to.
+SEARCHED = {"residual_waits", "adam_waits"}
+
+
 def test_every_long_study_exists():
     assert {name for _, name, _ in EVERY} >= LONG
 
@@ -81,7 +93,13 @@ def test_committed_computations_carry_todays_source_and_come_out_again(paper, na
     """One member of every group, made again by today's code."""
     results, made = DOCUMENTS[paper].results(name, "paper"), DOCUMENTS[paper].studies("paper")[name]
     assert {len(array) for array in results.arrays.values()} == {made.count}
-    assert deviation(made, results) <= 1
+    if name in SEARCHED:
+        ask = f"from {__name__} import *; print(deviation(DOCUMENTS[{paper!r}].studies('paper')[{name!r}], DOCUMENTS[{paper!r}].results({name!r}, 'paper')))"
+        around = environment("training") | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        said = subprocess.run([sys.executable, "-c", ask], env=around, capture_output=True, text=True, check=True)
+        assert float(said.stdout) <= 1
+    else:
+        assert deviation(made, results) <= 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from .verdicts import ERRORS, PartResult, Verdict, of_parts
 
 #: Draws that are imagined for each verdict.
 TRIALS = 400
-#: Margins, in the uncertainty of one draw, beyond which a part is not imagined anew: seven of its errors and those of the book.
+#: Margins, in the uncertainty of one draw, beyond which a part is not imagined anew: eight times what may move it.
 FAR = 6.0
 
 

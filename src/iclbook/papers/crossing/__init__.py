@@ -17,10 +17,9 @@ def studies(profile: str) -> dict[str, Study | Computation]:
         "noisy_waits": (chance.noisy_waits, tuple(chance.NOISY)[: None if profile == "paper" else 2], 8, 0.05),
         "chance_waits": (chance.chance_waits, tuple(map(str, chance.COUNTS[profile])), 4, 100 * waits.ACCURACY),
         "escapes": (escape.escapes, escape.names(profile), 4, 100 * waits.ACCURACY),
-        # two instruction sets end these searches .002 apart, and Adam's ways .026; four times that, as for recorded values
-        "residual_waits": (escape.residual_escapes, tuple(escape.RESIDUAL), 4, 0.008),
+        "residual_waits": (escape.residual_escapes, tuple(escape.RESIDUAL), 4, 100 * waits.ACCURACY),
         "standard_starts": (escape.standard_starts, (profile,), 3, 0.02),
-        "adam_waits": (escape.adam_waits, escape.ADAM[: None if profile == "paper" else 2], 4, 0.1),
+        "adam_waits": (escape.adam_waits, escape.ADAM[: None if profile == "paper" else 2], 4, 100 * waits.ACCURACY),
         "thresholds": (escape.thresholds, escape.DECAYED, 4, 100 * waits.ACCURACY),
     }
     for name, (compute, groups, draws, within) in rows.items():
