@@ -12,7 +12,7 @@ from iclbook.models.kernels import KERNELS
 from iclbook.papers.wang2025 import bounds, erasure, figures_3_to_5, figures_8_and_9, figures_10_and_11, sliders
 from iclbook.papers.wang2025.contexts import best_records, stopped, stopped_parameters
 from iclbook.papers.wang2025.studies import SIZES, synthetic_studies
-from iclbook.statistics import share_error, standard_error, student
+from iclbook.statistics import share_error
 from iclbook.store import Results
 from iclbook.tasks.categorical import Quadrants
 from iclbook.training.study import pack
@@ -65,16 +65,6 @@ def test_scores_are_those_of_the_best_validation_record():
     np.testing.assert_allclose(stopped(r.group("a"), "accuracy_test"), 0.7, atol=0.02)
     r.arrays["a/embed"] = np.arange(3 * 5 * 2).reshape(3, 5, 2)
     assert stopped_parameters(r, "a")["embed"].tolist() == r["a/embed"][1].tolist()
-
-
-def test_errors_over_runs_and_over_what_they_are_tested_on_add_up():
-    """Two networks .1 apart that agree on every episode; and episodes that differ under one network."""
-    apart = np.full((2, 4), [[0.1], [0.2]])
-    assert figures_3_to_5.difference(apart).error == pytest.approx(student(2) * 0.05)
-    episodes = np.array([[0.0, 0.2, 0.0, 0.2]])
-    both = figures_3_to_5.difference(apart + episodes, np.zeros((2, 4)))
-    assert both.value == pytest.approx(0.25)
-    assert both.error == pytest.approx(np.hypot(student(2) * 0.05, standard_error(episodes)[0]))
 
 
 def test_figure_3_is_green_when_it_should_be_and_red_otherwise():

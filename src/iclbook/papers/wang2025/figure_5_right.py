@@ -18,7 +18,6 @@ from ...statistics import Estimate, interval, ratio_error
 from ...store import Results
 from ...training import Study
 from .contexts import BLOCK, TEST, numbers
-from .figures_3_to_5 import difference, run_error
 from .images import BLOCKS, WIDTH, GlyphEpisodes, ImageContexts
 from .networks import weights
 
@@ -61,7 +60,7 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     for name, k in names:
         found[f"images/{name}/accuracy{k}"] = float(hits[name, k].mean())
         found[f"images/{name}/nll{k}"] = float(nll[name, k].mean())
-    found["images/softmax/accuracy3"] = difference(hits["softmax", 3])
+    found["images/softmax/accuracy3"] = Estimate.crossed(hits["softmax", 3])
     untrained = [r["blocks3/accuracy_test"][0].astype(float).mean() for r in of(results, "unseen")]
     found["images/softmax/untrained3"] = float(np.mean(untrained))
     says = printed("wang2025")
@@ -71,12 +70,12 @@ def comparison_records(results: Mapping[str, Results]) -> dict:
     for probe, attention in itertools.product(PROBES, ATTENTIONS):
         key = f"images/{attention}/{probe}"
         for k in BLOCKS:
-            found[f"{key}/accuracy{k}"] = difference(hits[attention, k], hits[probe, ""])
+            found[f"{key}/accuracy{k}"] = Estimate.crossed(hits[attention, k] - hits[probe, ""])
             if k > 1:
                 above, below = nll[attention, k], nll[probe, ""]
-                errors = run_error(above.mean(1) / below.mean(1)), ratio_error(above.mean(0), below.mean(0))
+                errors = Estimate.runs(above.mean(1) / below.mean(1)).error, ratio_error(above.mean(0), below.mean(0))
                 found[f"{key}/nll{k}_ratio"] = Estimate(float(above.mean() / below.mean()), float(np.hypot(*errors)))
-        found[f"{key}/nll1"] = difference(nll[attention, 1], nll[probe, ""])
+        found[f"{key}/nll1"] = Estimate.crossed(nll[attention, 1] - nll[probe, ""])
     return found
 
 
@@ -105,7 +104,7 @@ def setting_records(studies: Mapping[str, Study], results: Mapping[str, Results]
     )
     return {
         "images/setting": bool(as_stated),
-        "images/shuffled": difference(by_network(on, "blocks3/shuffled")),
+        "images/shuffled": Estimate.crossed(by_network(on, "blocks3/shuffled")),
         "images/episodes": len(on[0]["probe/tuned_hits"]),
         "images/contexts": chosen[0].data.n,
         "images/seeds": on[0]["blocks1/hits"].shape[0],

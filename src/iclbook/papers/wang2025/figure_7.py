@@ -15,9 +15,10 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...models import kernels
 from ...models.language import KERNELS, GDLanguage, TransformerLanguage, normed
+from ...statistics import Estimate
 from . import descent
 from .construction import off
-from .figures_3_to_5 import Get, difference
+from .figures_3_to_5 import Get
 from .language import MODELS
 
 #: Of the checks: tokens, places, width, heads.
@@ -139,11 +140,11 @@ def text_records(get: Get) -> dict[str, object]:
     ends = {name: nll[-1] for name, nll in losses(get).items()}
     return {
         "text/seeds": len(ends["gd"]),
-        "text/gd_behind": difference(ends["gd"], ends["tf"]),
-        "text/ff_behind": difference(ends["gd-ff"], ends["tf"]),
-        "text/ff_off_middle": difference(ends["gd-ff"], (ends["gd"] + ends["tf"]) / 2),
-        "text/without_ff": difference(ends["tf-no-ff"], ends["gd"]),
-        "text/p_is_worth": difference(ends["gd-no-p"], ends["gd"]),
+        "text/gd_behind": Estimate.crossed(ends["gd"] - ends["tf"]),
+        "text/ff_behind": Estimate.crossed(ends["gd-ff"] - ends["tf"]),
+        "text/ff_off_middle": Estimate.crossed(ends["gd-ff"] - (ends["gd"] + ends["tf"]) / 2),
+        "text/without_ff": Estimate.crossed(ends["tf-no-ff"] - ends["gd"]),
+        "text/p_is_worth": Estimate.crossed(ends["gd-no-p"] - ends["gd"]),
     }
 
 

@@ -16,7 +16,7 @@ from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
 from .figure_9_data import PublishedQuadrants
-from .figures_3_to_5 import Get, estimate
+from .figures_3_to_5 import Get
 from .figures_8_and_9 import NAMES, model_of_run, near
 from .studies import SIZES, STARTS
 
@@ -146,8 +146,7 @@ def every_kernel(get: Get) -> dict[str, Any]:
     kept = {k: left if k == "linear" and left.any() else np.ones(len(left), dtype=bool) for k in NAMES}
     found = {}
     for key, name in (("ED", "gauge_ED"), ("AB", "code_AB")):
-        means = [estimate(away[k][name][kept[k]]) for k in NAMES]
-        found[f"fig11/{key}"] = Estimate([m.value for m in means], [m.error for m in means])
+        found[f"fig11/{key}"] = Estimate.stack(Estimate.runs(away[k][name][kept[k]]) for k in NAMES)
     return found
 
 
@@ -161,12 +160,11 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     code = found["code"]
     ours = [Quadrants(embed_seed=FIRST + u) for u in range(len(code.Q))]
     each = distances(code) | in_logits(code, ours) | {"true_ED": anisotropy(found["true"].ED)}
-    values: dict[str, Any] = {f"fig10/{name}": estimate(v) for name, v in each.items()}
+    values: dict[str, Any] = {f"fig10/{name}": Estimate.runs(v) for name, v in each.items()}
     found["authors"] = products(stopped_parameters(get("published_quadrants"), "tf-softmax"))
     theirs = [PublishedQuadrants(source="training")] * len(found["authors"].Q)
     away = distances(found["authors"]) | in_logits(found["authors"], theirs)
-    there = [estimate(away[name]) for name in JUDGED]
-    values["fig10/authors"] = Estimate([one.value for one in there], [one.error for one in there])
+    values["fig10/authors"] = Estimate.stack(Estimate.runs(away[name]) for name in JUDGED)
     values["fig10/worst"] = float(max(each["gauge_ED"].max(), each["gauge_transpose"].max()))
     # the control: W_K and P of each draw beside W_Q and W_V of the next one
     rolled = {name: np.roll(code.matrices[name], -1, axis=0) for name in ("W_Q", "W_V")}
@@ -175,8 +173,8 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
         values[f"fig10/{name}_crossed"] = crossed[name].tolist()
     values["fig10/asymmetry"] = (norm(antisymmetric(code.ED)) / norm(code.ED)).tolist()
     fitted, left = fitted_gauge(code, embeddings(ours))
-    values["fig10/fitted_ED"] = estimate(anisotropy(fitted @ code.ED @ fitted.swapaxes(1, 2)))
-    values["fig10/fit_left"] = estimate(left)
+    values["fig10/fitted_ED"] = Estimate.runs(anisotropy(fitted @ code.ED @ fitted.swapaxes(1, 2)))
+    values["fig10/fit_left"] = Estimate.runs(left)
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
     values |= every_kernel(get) | inert(get, profile)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, bootstrap_error, standard_error, t_of_mean
+from ...statistics import Estimate, bootstrap_error, t_of_mean
 from ...store import Results
 from .contexts import best_records, stopped
 from .studies import SIZES
@@ -30,22 +30,6 @@ NEVER = 10**9
 WHAT = {"accuracy": "test accuracy", "nll": "test NLL (nats)"}
 #: Initialisations behind the authors' printed means.
 AUTHORS_RUNS = 5
-
-
-def run_error(values: np.ndarray) -> float:
-    """Standard error of the mean over runs ``(R,)``, widened to Student's t; 0 for the single run that the smoke profile has of costly models."""
-    return standard_error(values) if len(values) > 1 else 0.0
-
-
-def estimate(differences: np.ndarray) -> Estimate:
-    """Mean of paired differences over runs ``(R,)`` with :func:`run_error`."""
-    return Estimate(float(np.mean(differences)), run_error(differences))
-
-
-def difference(first: np.ndarray, second: np.ndarray | float = 0.0) -> Estimate:
-    """Mean of ``first - second``, ``(R, n)`` each, paired by run and by what both are tested on (contexts, text): the errors of both, added in squares."""
-    apart = first - second
-    return Estimate(float(apart.mean()), float(np.hypot(run_error(apart.mean(1)), standard_error(apart.mean(0)))))
 
 
 # -- against the number of contexts -----------------------------------------------------------------------------------
@@ -89,7 +73,7 @@ def apart(get: Get, what: str, one: tuple[str, str], other: tuple[str, str]) -> 
     """Mean of ``one - other``, each a study and a group, over their starts, which are paired, and over test contexts, which they share: the errors of both."""
     first, second = (stopped(get(study).group(group), f"{what}_parts") for study, group in (one, other))  # (R, PARTS)
     n = min(len(first), len(second))
-    return difference(first[:n], second[:n])
+    return Estimate.crossed(first[:n] - second[:n])
 
 
 def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
@@ -110,7 +94,7 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
     for what in WHAT:
         layer, gd = (sweep[what, model][0] for model in ("TF softmax", "GD softmax"))
         for reading, runs in (("printed", layer), ("coded", stopped(block, f"{what}_test"))):
-            found[f"fig3/{reading}_{what}"] = estimate(runs) - says[f"authors/one_tf_{what}"]
+            found[f"fig3/{reading}_{what}"] = Estimate.runs(runs) - says[f"authors/one_tf_{what}"]
         found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
     for kernel in ("softmax", "RBF"):
         gd, tf, key = f"GD {kernel}", f"TF {kernel}", f"fig3/{kernel.lower()}"
@@ -133,9 +117,9 @@ def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
         "fig5/gd_nll": means(gd),
         "fig5/tf_nll": means(tf),
         # runs of one number start from one seed and share minibatches
-        "fig5/authors_first_gap": estimate(tf[0] - gd[0]),
-        "fig5/authors_last_gap": estimate(tf[-1] - gd[-1]),
-        "fig5/authors_gd_cost": estimate(gd[0] - gd[-1][:few]),
+        "fig5/authors_first_gap": Estimate.runs(tf[0] - gd[0]),
+        "fig5/authors_last_gap": Estimate.runs(tf[-1] - gd[-1]),
+        "fig5/authors_gd_cost": Estimate.runs(gd[0] - gd[-1][:few]),
     }
     for name, s, model, free in (("one", sweep, "GD softmax", "TF softmax"), ("two", deep, "GD", "TF")):
         overfit = [new.mean() - own.mean() for new, own in zip(s["nll", free], s["train", free], strict=True)]
@@ -185,13 +169,13 @@ def figure_4(found: ByDepth, more: Results) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
-        gains = [estimate(nll[k] - nll[k + 1]) for k in nll if k + 1 in nll]
+        gains = [Estimate.runs(nll[k] - nll[k + 1]) for k in nll if k + 1 in nll]
         values |= {
             f"fig4/{name}_accuracy": means(list(accuracy.values())),
             f"fig4/{name}_nll": means(list(nll.values())),
             f"fig4/{name}_seeds": len(nll[1]),
-            f"fig4/{name}_gain": estimate(accuracy[2] - accuracy[1]),
-            f"fig4/{name}_steps": Estimate([gain.value for gain in gains], [gain.error for gain in gains]),
+            f"fig4/{name}_gain": Estimate.runs(accuracy[2] - accuracy[1]),
+            f"fig4/{name}_steps": Estimate.stack(gains),
         }
     theirs, first = found["authors"], values["fig4/authors_steps"]
     again = {k: more.group(f"softmax-{k}") for k in (3, max(theirs))}
@@ -199,7 +183,7 @@ def figure_4(found: ByDepth, more: Results) -> dict[str, Any]:
     last = [best_records(arrays) == len(arrays["steps"]) - 1 for arrays in theirs.values()]
     return values | {
         "fig4/authors_first_steps": Estimate(first.value[:2], first.error[:2]),
-        "fig4/authors_late": estimate(np.concatenate(late)),
+        "fig4/authors_late": Estimate.runs(np.concatenate(late)),
         "fig4/authors_at_end": int(np.sum(last)),
         "fig4/authors_runs": int(np.size(last)),
     }
@@ -229,7 +213,7 @@ def new_draws(get: Get, profile: str) -> dict[str, Any]:
     }
     for kernel, what in itertools.product(("softmax", "rbf"), WHAT):
         gains[f"{kernel}_{what}_gap"] = (what, ("gd", kernel), ("tf", kernel))
-    found: dict[str, Any] = {f"q-new-draws/{name}": estimate(gain(*each)) for name, each in gains.items()}
+    found: dict[str, Any] = {f"q-new-draws/{name}": Estimate.runs(gain(*each)) for name, each in gains.items()}
     for name, what in (("linear_gap", "accuracy"), ("linear_nll_gap", "nll")):
         found[f"q-new-draws/{name}"] = float(gain(what, ("gd", "softmax"), ("gd", "linear")).mean())
     accuracy = of("deep", "softmax-1", "accuracy")
@@ -254,7 +238,7 @@ def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
         "q-printed-kernel/": "published_printed",
     }
     for (key, study), what in itertools.product(readings.items(), WHAT):
-        ours = estimate(stopped(get(study).group("softmax"), f"{what}_test"))
+        ours = Estimate.runs(stopped(get(study).group("softmax"), f"{what}_test"))
         theirs = Estimate(says[f"authors/{what}"][0], says[f"authors/{what}_sd"][0] / np.sqrt(AUTHORS_RUNS - 1))
         found[f"{key}{what}"] = ours - theirs
     return found

@@ -20,7 +20,7 @@ from ...tasks.categorical import Quadrants
 from .bounds import quadrant_bound
 from .contexts import FIRST, TEST, UnitContexts, numbers, sample_contexts, stopped, stopped_parameters
 from .figure_9_data import PublishedQuadrants, figure_9_context
-from .figures_3_to_5 import Get, difference, estimate
+from .figures_3_to_5 import Get
 from .studies import SIZES
 
 #: Points along each side of the maps.
@@ -85,7 +85,7 @@ def gaps_of(found: dict[tuple[str, str], np.ndarray], target: np.ndarray) -> dic
     hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}
     nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
     return {
-        name: [difference(score["gd", k], score["tf", k]) for k in CURVED]
+        name: [Estimate.crossed(score["gd", k] - score["tf", k]) for k in CURVED]
         for name, score in (("", hits), ("nll_", nll))
     }
 
@@ -99,9 +99,9 @@ def over_draws(get: Get, profile: str, n: int) -> dict[str, Any]:
     values: dict[str, Any] = own_kernel([each for each, _ in (theirs, *ours)])
     gaps = [gaps_of(*each) for each in ours]
     for name, each in gaps_of(*theirs).items():
-        values[f"fig8/authors_{name}gaps"] = Estimate([abs(g.value) for g in each], [g.error for g in each])
-        drawn = [estimate(np.array([one[name][i].value for one in gaps])) for i in range(len(CURVED))]
-        values[f"fig8/draws_{name}gaps"] = Estimate([abs(g.value) for g in drawn], [g.error for g in drawn])
+        values[f"fig8/authors_{name}gaps"] = abs(Estimate.stack(each))
+        drawn = np.array([Estimate.stack(one[name]).value for one in gaps]).T  # (kernels, draws)
+        values[f"fig8/draws_{name}gaps"] = abs(Estimate.stack(map(Estimate.runs, drawn)))
     return values
 
 
@@ -124,11 +124,11 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
         "fig8/linear_tf": float(runs["tf", "linear"].mean()),
         "fig8/overlap": int(sum(np.ptp(runs[kind, k]) <= OVERLAP for k in CURVED for kind in KINDS)),
         "fig8/softmax_wider": softmax_wider(get),
-        "fig8/exponential_behind": difference(hits["gd", least], exponential),
-        "fig8/linear_behind": difference(exponential, linear),
+        "fig8/exponential_behind": Estimate.crossed(hits["gd", least] - exponential),
+        "fig8/linear_behind": Estimate.crossed(exponential - linear),
         "fig8/linear_share": Estimate.share(int(every.sum()), len(every)),
         "fig8/linear_starts": len(every),
-        "fig8/linear_nll_gap": abs(difference(gd[compared], tf[compared])),
+        "fig8/linear_nll_gap": abs(Estimate.crossed(gd[compared] - tf[compared])),
         "fig8/stuck_nll_gap": 0.0 if left.all() else abs(float((gd - tf)[~left].mean())),
         "fig8/authors_bounds": [
             quadrant_bound(PublishedQuadrants(source=each).embedding) for each in ("training", "map")
@@ -137,9 +137,8 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
         "fig8/seeds": len(linear),
     }
     for (name, gaps), score in zip(gaps_of(found, target).items(), (hits, nll), strict=True):
-        gaps = [abs(g) for g in gaps]
-        values[f"fig8/{name}gaps"] = Estimate([g.value for g in gaps], [g.error for g in gaps])
-        values[f"fig8/control_{name}gap"] = abs(difference(score["gd", "linear"], score["tf", "softmax"])).value
+        values[f"fig8/{name}gaps"] = abs(Estimate.stack(gaps))
+        values[f"fig8/control_{name}gap"] = abs(Estimate.crossed(score["gd", "linear"] - score["tf", "softmax"])).value
     return values
 
 
@@ -216,14 +215,14 @@ def figure_9(get: Get, profile: str, contexts: int) -> tuple[Maps, dict[str, Any
     seeds = np.array([compared(m.gd, np.roll(m.gd, 1, axis=0), m.shown) for m in found]).mean(-1)
     values: dict[str, Any] = {
         "fig9/authors_context": authors.shown == printed("wang2025")["fig9/categories"],
-        "fig9/authors_difference": estimate(apart),
-        "fig9/authors_correlation": estimate(alike),
+        "fig9/authors_difference": Estimate.runs(apart),
+        "fig9/authors_correlation": Estimate.runs(alike),
         "fig9/contexts": len(found),
         "fig9/share": Estimate.ratio(own[:, 0], control[:, 0]),
-        "fig9/difference": estimate(own[:, 0]),
+        "fig9/difference": Estimate.runs(own[:, 0]),
         "fig9/control_difference": float(control[:, 0].mean()),
         "fig9/seeds_difference": float(seeds[:, 0].mean()),
-        "fig9/correlation": estimate(own[:, 1]),
+        "fig9/correlation": Estimate.runs(own[:, 1]),
         "fig9/control_correlation": float(control[:, 1].mean()),
     }
     for kind in KINDS:
@@ -249,7 +248,7 @@ def own_kernel(units: Sequence[dict[tuple[str, str], np.ndarray]]) -> dict[str, 
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
         "q-own-kernel/draws_own": [float(apart[k, k].mean()) for k in KERNELS],
-        "q-own-kernel/draws_own_se": [estimate(apart[k, k] - nearest[k]).error for k in KERNELS],
+        "q-own-kernel/draws_own_se": [Estimate.runs(apart[k, k] - nearest[k]).error for k in KERNELS],
         "q-own-kernel/draws_nearest": [float(nearest[k].mean()) for k in KERNELS],
     }
 
