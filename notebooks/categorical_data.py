@@ -454,7 +454,7 @@ record.verdict("wang2025/fig8")
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
 # | distance in accuracy on the authors' $W_e$, shorter trainings | {glue:text}`fig8/authors_gaps` |
 # | distance in NLL there | {glue:text}`fig8/authors_nll_gaps` |
-# | distance in accuracy, mean over five draws of $W_e$, such trainings | {glue:text}`fig8/draws_gaps` |
+# | distance in accuracy, mean over {glue:text}`fig10/draws` draws of $W_e$, such trainings | {glue:text}`fig8/draws_gaps` |
 # | distance in NLL there | {glue:text}`fig8/draws_nll_gaps` |
 #
 # Distances count as agreement as above: up to three points of accuracy, 0.075 nats. Trained TF with softmax attention beside GD with linear attention, whose accuracy is {glue:text}`fig8/linear`,
@@ -495,9 +495,9 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF's is | {glue:text}`fig9/right_tf` |
 #
 # A context's hundred noisy labels do not settle every quadrant. Queries of new contexts compare all kernels, by total variation: half the sum of the differences of all
-# probabilities, on the authors' $W_e$ and five of ours.
+# probabilities, on the authors' $W_e$ and {glue:text}`fig10/draws` of ours.
 #
-# | distance, mean over six $W_e$ | linear, RBF, Laplacian, exponential, softmax |
+# | distance, mean over these $W_e$ | linear, RBF, Laplacian, exponential, softmax |
 # |---|---|
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/draws_own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/draws_nearest` |
@@ -571,7 +571,7 @@ style.show(
 record.verdicts("fig10-11", "q-ed-gauge", "q-ed-inverse")
 
 # %% [markdown]
-# On the authors' $W_e$ the eight distances that are judged, in the order of the table, are {glue:text}`fig10/authors`. The paper says that all kernels gave similar results. Means over five starts:
+# On the authors' $W_e$ the eight distances that are judged, in the order of the table, are {glue:text}`fig10/authors`. The paper says that all kernels gave similar results. Means over {glue:text}`fig8/seeds` starts:
 #
 # | distance | RBF, softmax, Laplacian, exponential, linear |
 # |---|---|

@@ -26,7 +26,7 @@ class Prompts(NamedTuple):
 
 
 def sample_prompts(n: int, d: int, L: int, noise_var: float, seed: int) -> Prompts:
-    """n independent prompts of the paper's task: x ~ N(0, I), beta ~ N(0, I/d), noise of variance ``noise_var``."""
+    """n independent prompts of linear regression: x ~ N(0, I), beta ~ N(0, I/d), noise of variance ``noise_var``."""
     rng = numpy_rng(seed)
     x = rng.standard_normal((n, L + 1, d))
     beta = rng.standard_normal((n, d)) / np.sqrt(d)
@@ -45,7 +45,7 @@ def vanilla_gd(eta: float, x: Array, y: Array, x_q: Array) -> Array:
 
 
 def debiased_gd(eta: float, x: Array, y: Array, x_q: Array) -> Array:
-    """(eta/L) sum_l y_l (x_l - mean x)^T x_q; Key Finding 3 prints the term, without the sum over l."""
+    """(eta/L) sum_l y_l (x_l - mean x)^T x_q; He et al. (2025), Key Finding 3, prints the term without the sum over l."""
     return np.sum(eta / x.shape[-2] * scores(x - x.mean(axis=-2, keepdims=True), x_q) * y, axis=-1)
 
 
@@ -59,7 +59,7 @@ def vanilla_gd_error(eta: ArrayLike, d: float | Array, L: float | Array, noise_v
 
 
 def vanilla_gd_best_eta(d: float | Array, L: float | Array, noise_var: float | Array) -> Array:
-    """1/(1 + (d + 1 + s2 d)/L): one GD step's own optimum, below eta* of Theorem 1 by the term 1/L."""
+    """1/(1 + (d + 1 + s2 d)/L): one GD step's own optimum, below eta* of He et al.'s Theorem 1 by the term 1/L."""
     return 1.0 / (1.0 + (d + 1.0 + noise_var * d) / L)
 
 
@@ -115,7 +115,7 @@ class LinearAttention:
 def construct(d: int, n_outputs: int, eta: float, w0: Array | None = None, curvature: float = 0.0) -> LinearAttention:
     """Weights whose layer is one gradient step of size ``eta`` from ``w0`` ``(N, d)`` (zero if None).
 
-    In nagy2026's scalar terms the gains are ``q_k = 1`` and ``v_o = eta`` (Theorem V1). With a ``curvature`` the layer also moves covariates, ``x <- x - curvature sum_j x_j
+    In the scalar terms of Nagy (2026) the gains are ``q_k = 1`` and ``v_o = eta`` (Theorem V1). With a ``curvature`` the layer also moves covariates, ``x <- x - curvature sum_j x_j
     x_j^T x``: von Oswald et al.'s GD++.
     """
     size = d + n_outputs
