@@ -86,8 +86,8 @@ record.verdict("recall2025/fig2")
 #
 # $$ \Bigl(1 - \tfrac{1}{|R|}\Bigr)\Bigl(1 - \tfrac{1}{(k-m)!}\Bigr). $$
 #
-# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. It and that of
-# cross-entropy are checked by brute force over every query and map.
+# This is the height of plateau $m$. The whole expected loss is as simple: with the share $a_q$ of the attention on the right place it is $(1 - 1/|R|)(1 - a_q)$. It and the
+# expected cross-entropy are checked by brute force over every query and map.
 
 # %% tags=["hide-input"]
 record.all(construction.task_sizes() | construction.against_enumeration())
