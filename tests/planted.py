@@ -89,7 +89,7 @@ def _wang() -> tuple[Fault, ...]:
         at(erasure, "weights astray count twice", ".abs().sum(-1) / 2  #", ".abs().sum(-1)  #"),
         at("models/functional_gd.py", "mixing matrix transposed", f"{mix}.T", mix),
         at("figures_10_and_11.py", "queries times queries", 'rkj->rij", a, b)', 'rkj->rij", a, a)'),
-        at("figures_3_to_5.py", "gap of the wrong sign", "first[:n], second[:n]", "second[:n], first[:n]"),
+        at("figures_3_to_5.py", "gap of the wrong sign", "first[:n] - second[:n]", "second[:n] - first[:n]"),
         at("parameter_counts.py", "fewer positions", "(50_257, 256, 512)", "(50_257, 255, 512)"),
         at("models/trained_tf.py", "weights not smaller with depth", "CODE_SCALE / self.layers", "CODE_SCALE"),
     )

@@ -1,13 +1,19 @@
 """Chapters run headless: what runs leaves a copy, what fails, hangs, dies or goes stale is caught."""
 
+import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
+import zmq.asyncio
+from jupyter_client.channels import AsyncZMQSocketChannel
+from jupyter_client.session import Session
 
+from iclbook import execution
 from iclbook.errors import UserError
 from iclbook.execution import run_notebook
 from iclbook.inputs import chapters, executed_path, input_digests, is_stale, write_copy
@@ -93,6 +99,30 @@ def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
     with pytest.raises(UserError, match="ValueError: hidden"):
         run_notebook("tiny", "smoke")
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
+
+
+def test_a_reply_is_found_although_something_was_sent_meanwhile(minibook: Path) -> None:
+    async def waited(channel: type[AsyncZMQSocketChannel]) -> float:
+        context = zmq.asyncio.Context()
+        asks, answers = context.socket(zmq.DEALER), zmq.Context(context).socket(zmq.DEALER)
+        answers.bind("inproc://shell")
+        asks.connect("inproc://shell")
+        session = Session(key=b"")
+        ours, began = channel(asks, session), time.monotonic()
+        reply = asyncio.create_task(ours.get_msg(timeout=4))
+        await asyncio.sleep(0.1)
+        session.send(answers, "execute_reply", {})
+        time.sleep(0.1)  # it has come, and nobody has looked
+        ours.send(session.msg("comm_msg", {}))
+        assert (await reply)["msg_type"] == "execute_reply"
+        for socket in (asks, answers):
+            socket.close(0)
+        context.term()
+        return time.monotonic() - began
+
+    kernel = execution._headless_kernel({}, str(minibook))()
+    assert asyncio.run(waited(AsyncZMQSocketChannel)) > 3, "it still happens"
+    assert asyncio.run(waited(kernel.client().shell_channel_class)) < 2.5
 
 
 @pytest.mark.parametrize(

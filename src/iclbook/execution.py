@@ -5,15 +5,19 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.channels import AsyncZMQSocketChannel
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -201,6 +205,24 @@ def kernel_environment(root: Path, environment: Mapping[str, str] | None = None)
     }
 
 
+class _ShellChannel(AsyncZMQSocketChannel):
+    """Looks for a message each second. nbclient answers widgets on the socket on which it waits for the reply of a cell, and sending can swallow
+    the notice that the reply has come; it would then be found when the cell's whole time is over."""
+
+    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        while (left := end - time.monotonic()) > 1:
+            try:
+                return await super().get_msg(1)
+            except Empty:
+                pass
+        return await super().get_msg(max(0, left))
+
+
+class _Client(AsyncKernelClient):
+    shell_channel_class = _ShellChannel
+
+
 def _headless_kernel(around: Mapping[str, str], sockets: str) -> type[AsyncKernelManager]:
     """A kernel of the interpreter that runs us, with these environment variables and its sockets in this folder.
 
@@ -215,6 +237,8 @@ def _headless_kernel(around: Mapping[str, str], sockets: str) -> type[AsyncKerne
     argv = [sys.executable, "-P", "-c", start, "-f", "{connection_file}"]
 
     class HeadlessKernel(AsyncKernelManager):
+        client_factory = _Client
+
         def __init__(self, **kwargs: object) -> None:
             super().__init__(**kwargs)
             # Local sockets need no port and are nobody else's to read.
