@@ -10,7 +10,7 @@ from iclbook.models import functional_gd, literal_blocks
 from iclbook.models.functional_gd import FunctionalGD, HardErasureGD, MultiKernelGD
 from iclbook.models.kernels import KERNELS
 from iclbook.models.literal_blocks import LiteralBlocks, LiteralStep
-from iclbook.models.trained_tf import TrainedBlocks, TrainedStep
+from iclbook.models.trained_tf import ProgramBlocks, TrainedBlocks, TrainedStep
 from iclbook.papers.wang2025 import construction, contexts, errata
 from iclbook.tasks import Batch
 from iclbook.tasks.categorical import Anchors, Quadrants
@@ -161,6 +161,43 @@ def test_trained_blocks_at_the_constructed_matrices_are_gd(batch):
             tf.cross_P[k] = torch.eye(tf.size)
         tf.embed.copy_(gd.embed)
     torch.testing.assert_close(tf(*batch[:2]), gd(*batch[:2]), rtol=1e-10, atol=1e-10)
+
+
+def test_program_blocks_are_the_published_programs_layers_one_after_the_other(batch):
+    d, C, w, blocks = 10, 25, 5, 2
+    tf = ProgramBlocks(d, C, w, blocks).double()
+    tf.initialise(torch.Generator().manual_seed(0))
+    found, size, starts = dict(tf.named_parameters()), d + 3 * w, {}
+    for name, p in found.items():
+        starts[name] = p.std().item()
+        p.data *= 20  # answers that differ
+    context, query, _ = batch
+    tokens = context.movedim(-1, 0)
+    hot = torch.nn.functional.one_hot(tokens[..., -1].long(), C).double()
+    rest = torch.cat([torch.full_like(hot, 1 / C), torch.zeros_like(hot[..., :w])], dim=-1)
+    asked = torch.cat([query.T, torch.zeros(query.shape[1], C), rest[:, 0]], dim=-1)
+    raw = torch.cat(
+        [torch.cat([tokens[..., :d], hot, rest], dim=-1), asked[:, None]], dim=1
+    )  # (B, N + 1, d + 2 C + d')
+    eye = torch.eye(raw.shape[-1]).double()
+    h = raw @ torch.block_diag(eye[:d, :d], tf.embed.T, tf.expected.T, eye[:w, :w])
+    classes = tf.embed.T.expand(len(h), C, w)
+
+    def attention(queries, keys, q, k, v, out):
+        """Heads of query, key and value as columns of one matrix each, joined by one matrix."""
+        q, k, v = (x.reshape(-1, x.shape[-1]).T for x in (q, k, v))
+        heads = [each.unflatten(-1, (-1, size)).transpose(1, 2) for each in (queries @ q, keys @ k, keys @ v)]
+        mixed = torch.softmax(heads[0] @ heads[1].mT, dim=-1) @ heads[2]  # (B, heads, T, D)
+        return mixed.transpose(1, 2).flatten(-2) @ torch.cat([each.T for each in out])
+
+    for k in range(blocks):
+        h = h + attention(h, h[:, :-1], tf.W_Q[k], tf.W_K[k], tf.W_V[k], tf.P[k])
+        h = h + attention(h, classes, *(x[k][None] for x in (tf.cross_Q, tf.cross_K, tf.cross_V, tf.cross_P)))
+    torch.testing.assert_close(tf(*batch[:2]).T, h[:, -1, -w:] @ tf.embed, rtol=1e-9, atol=1e-9)
+    inputs = {"W_Q": size, "P": 2 * size, "cross_K": w, "cross_P": size}
+    for name, n in inputs.items():
+        assert starts[name] == pytest.approx((0.002 / blocks / n) ** 0.5, rel=0.1), name
+    assert starts["embed"] == pytest.approx(0.8796 * 65**-0.5, rel=0.15)
 
 
 def test_entries_called_inert_have_no_gradient_and_others_do(batch):

@@ -11,6 +11,8 @@ from .module import Model
 
 #: Published code: entries of the attention matrices start from this over the number of layers, times N(0, 1).
 CODE_SCALE = 0.002
+#: Deviation of a standard normal that is cut at two deviations.
+CUT_DEVIATION = 0.87962566103423978
 
 
 class _Trained(Model):
@@ -143,3 +145,45 @@ class TrainedBlocks(_Trained):
     def _cross_attention(self, k: int, e: Tensor) -> Tensor:
         scores = e @ (self.cross_Q[k].T @ self.cross_K[k] @ self.embed)  # (B, T, C)
         return torch.softmax(scores, dim=-1) @ (self.cross_P[k] @ self.cross_V[k] @ self.embed).T
+
+
+class ProgramBlocks(TrainedBlocks):
+    """:class:`TrainedBlocks` with softmax attention as the published JAX program has them: scores are not divided by ``sqrt(D)``, ``E_i`` starts from embeddings
+    of its own, and entries start from normals cut at two deviations, of variance ``0.002 / layers`` over the number of inputs (``hk.initializers.VarianceScaling``)
+    and for embeddings of deviation ``(d + 2 C + d')**-0.5`` before the cut (``hk.Linear``'s own)."""
+
+    def __init__(self, d: int, n_classes: int, width: int, n_blocks: int) -> None:
+        super().__init__(d, n_classes, width, n_blocks)
+        self._add("expected", width, n_classes)
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator, scale: float = 1.0) -> None:
+        """Draw all parameters; ``scale`` multiplies every deviation."""
+        for name, p in self.named_parameters():
+            if name in ("embed", "expected"):
+                sd = (self.d + 2 * self.n_classes + self.width) ** -0.5
+            else:
+                inputs = p.shape[-1] * (2 if name == "P" else 1)  # of two heads, one after the other
+                sd = math.sqrt(CODE_SCALE / self.layers / inputs) / CUT_DEVIATION
+            torch.nn.init.trunc_normal_(p, 0.0, sd * scale, -2 * sd * scale, 2 * sd * scale, generator=generator)
+
+    def forward(self, context: Tensor, query: Tensor) -> Tensor:
+        """Logits ``(C, B)`` for tokens ``(N, d + 1, B)`` and queries ``(d, B)``."""
+        d, n = self.d, context.shape[0]
+        tokens = context.movedim(-1, 0)  # (B, N, d + 1)
+        x = torch.cat([tokens[..., :d], query.T[:, None]], dim=1)  # (B, N + 1, d)
+        values = embedded(self.embed, tokens[..., -1].long())  # (B, N, d')
+        values = torch.nn.functional.pad(values, (0, 0, 0, 1))
+        mean = self.expected.mean(1).expand_as(values)
+        e = torch.cat([x, values, mean, torch.zeros_like(values)], dim=-1)  # (B, N + 1, D)
+        for k in range(self.n_blocks):
+            keys = e[:, :n]
+            if k == self.n_blocks - 1:
+                e = e[:, n:]
+            e = e + self._self_attention(k, e, keys)
+            e = e + self._cross_attention(k, e)
+        return (e[:, 0, -self.width :] @ self.embed).transpose(0, 1)
+
+    def _self_attention(self, k: int, e: Tensor, keys: Tensor) -> Tensor:
+        heads = zip(self.W_Q[k], self.W_K[k], self.W_V[k], self.P[k], strict=True)
+        return sum(torch.softmax((e @ (q.T @ key)) @ keys.mT, -1) @ (keys @ (out @ v).T) for q, key, v, out in heads)
