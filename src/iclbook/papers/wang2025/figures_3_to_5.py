@@ -94,7 +94,8 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
     for what in WHAT:
         layer, gd = (sweep[what, model][0] for model in ("TF softmax", "GD softmax"))
         for reading, runs in (("printed", layer), ("coded", stopped(block, f"{what}_test"))):
-            ours = Estimate.runs(runs)  # theirs is a mean of as many starts, which they do not show apart: it errs as ours does
+            # theirs is a mean of as many starts, which they do not show apart: it errs as ours does
+            ours = Estimate.runs(runs)
             found[f"fig3/{reading}_{what}"] = ours.widened(ours.error) - says[f"authors/one_tf_{what}"]
         found[f"fig3/other_{what}"] = float(gd.mean() - says[f"authors/one_tf_{what}"])
     for kernel in ("softmax", "RBF"):
