@@ -326,7 +326,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 #
 # With few contexts the one layer of appendix C does better here than the authors' crosses say: its accuracy is {glue:text}`fig3/printed_accuracy` above theirs. The published program has more than this
 # layer. Its block has an erasing head and cross-attention even when it is alone, its scores are not divided by a root, its weights start from another law, gradients are clipped to a norm of 0.001, and
-# Adam's second decay rate is 0.98. Built and trained so, Trained TF differs from the authors' numbers by {glue:text}`fig3/coded_accuracy` in accuracy and by {glue:text}`fig3/coded_nll` nats.
+# Adam's second decay rate is 0.98. Built and trained so, Trained TF differs from the authors' numbers by {glue:text}`fig3/program_accuracy` in accuracy and by {glue:text}`fig3/program_nll` nats.
 #
 # These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` in accuracy and
 # {glue:text}`q-new-draws/softmax_nll_gap` nats on average. The paper's error bars show initialisations only. Over these, one block's accuracy has a standard deviation of

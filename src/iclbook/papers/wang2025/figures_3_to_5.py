@@ -93,7 +93,7 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
     }
     for what in WHAT:
         layer, gd = (sweep[what, model][0] for model in ("TF softmax", "GD softmax"))
-        for reading, runs in (("printed", layer), ("coded", stopped(block, f"{what}_test"))):
+        for reading, runs in (("printed", layer), ("program", stopped(block, f"{what}_test"))):
             # theirs is a mean of as many starts, which they do not show apart: it errs as ours does
             ours = Estimate.runs(runs)
             found[f"fig3/{reading}_{what}"] = ours.widened(ours.error) - says[f"authors/one_tf_{what}"]
