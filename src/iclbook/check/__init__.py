@@ -68,6 +68,7 @@ class ChapterCheck:
     differences: list[Difference] = field(default_factory=list)
     error: str = ""
     updated: bool = False
+    first: bool = False
     slowest: list[tuple[float, str]] = field(default_factory=list)
 
     @property
@@ -186,12 +187,16 @@ def _check_one(
             rules = {claim.id: " ".join(part.digest for part in claim.parts) for claim in ledger.claims}
             new = with_spread(replace(new, rules=rules, draws=other_draws(name, profile, root)), others)
         about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": machines}
-        write_reference(path, ledger.paper, replace(new, made=about, verdicts=words(ledger, records, profile, new)))
+        verdicts = words(ledger, records, profile, new)
+        write_reference(path, ledger.paper, replace(new, made=about, verdicts=verdicts))
     except UserError as problem:
         result.error = str(problem)
         return result
     if draw.number():
         replication.keep_provenance(ledger.paper, profile, root)
+    if reference is None and not draw.number():
+        result.first = True
+        result.differences = _verdicts_moved(words(ledger, records, profile, None), verdicts)
     result.updated = True
     return result
 
@@ -225,13 +230,14 @@ def compare(
         elif key not in ledger.uncompared and not reference.agrees(key, records[key].value):
             bound = "exact" if isinstance(expected, bool | str) else number(np.max(reference.allowance(key)), 2)
             differences.append(Difference("moved", key, expected, records[key].value, bound))
-    now = words(ledger, records, profile, reference)
-    for claim_id in dict.fromkeys([*reference.verdicts, *now]):
-        before, after = reference.verdicts.get(claim_id), now.get(claim_id)
-        if before != after:
-            differences.append(Difference("verdict", claim_id, before, after))
+    differences += _verdicts_moved(reference.verdicts, words(ledger, records, profile, reference))
     differences += [Difference("figure", *what) for what in moved(reference.figures, figures)]
     return differences + rules_changed(ledger, reference)
+
+
+def _verdicts_moved(before: Mapping[str, str], now: Mapping[str, str]) -> list[Difference]:
+    pairs = {claim_id: (before.get(claim_id), now.get(claim_id)) for claim_id in [*before, *now]}
+    return [Difference("verdict", claim_id, *pair) for claim_id, pair in pairs.items() if pair[0] != pair[1]]
 
 
 def rules_changed(ledger: Ledger, reference: Reference) -> list[Difference]:
@@ -317,6 +323,8 @@ def table(results: Sequence[ChapterCheck]) -> str:
         closing = f"MOVED, {count} difference{'' if count == 1 else 's'}, {compared} values recorded"
         if result.error:
             closing = f"FAILED. {result.error}"
+        elif result.first:
+            closing = f"first reference written, {compared} values: verdicts have margins now, which changed {count}"
         elif result.updated:
             closing = f"reference written, {compared} values, {count} differences to the old one"
         elif not count:
