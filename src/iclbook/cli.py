@@ -310,7 +310,12 @@ def doctor(options: argparse.Namespace) -> int:
     'example: iclbook new vaswani2017 --title "Attention Is All You Need" --authors "Vaswani, Ashish and others" --year 2017',
     option("key", "KEY", "the paper's short name, such as vaswani2017"),
     option("--title", None, "title of the chapter", default=""),
-    option("--authors", None, "as BibTeX writes them: Last, First and Last, First", default=""),
+    option(
+        "--authors",
+        None,
+        "as BibTeX writes them: Last, First and Last, First; lists of chapters show last names",
+        default="",
+    ),
     option("--year", None, "of the paper", default=""),
     option("--url", None, "address of the paper", default=""),
     option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),

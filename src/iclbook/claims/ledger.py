@@ -234,7 +234,12 @@ class Ledger:
     def require_key(self, key: str) -> None:
         """Refuse a key that belongs to no part and is not listed under ``values``."""
         if key not in self.keys:
-            hint = f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip()
+            near = nearest(key, self.keys)
+            hint = (
+                f"{near} Then correct the one that is wrong."
+                if near
+                else "Name it in a part, or list it under values:."
+            )
             raise UserError(f"key {key!r} was recorded, but no claim part of {display_name(self.path)} uses it", hint)
 
 
