@@ -28,13 +28,6 @@ def build(
 ) -> None:
     """Bring the book up to date and say where it is. A chapter that did not run to its end, a warning of Jupyter Book, and a page that leads nowhere or loads
     from outside are a UserError.
-
-    Args:
-        profile: which executed copies the book shows.
-        device: for the chapters that must be run.
-        root: the book's folder; default: found from the working directory.
-        run: run missing and stale chapters first; otherwise they make the build fail.
-        jobs: chapters to run at once; default: one for each core.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)

@@ -45,8 +45,6 @@ class Difference:
     Attributes:
         kind: ``moved``, ``missing`` (in the reference, no longer recorded), ``new`` (recorded, not in the reference), ``verdict``,
             ``figure`` (the numbers of a figure, slider or model of the page), ``rule`` (changed and not marked as late).
-        name: the record's key, the claim's id, or the figure and its series.
-        tolerance: the bound that was exceeded, in words.
     """
 
     kind: str
@@ -99,10 +97,8 @@ def check(
     A chapter that fails counts as an error of that chapter; the others are still checked.
 
     Args:
-        names: chapter names; all chapters of the book when empty.
         update: write the references instead of comparing, with the spread of every value over emulated ``machines``, on which the chapters run again; the
             differences to the old references are still reported. Copies that show margins of old references are then made anew. At another draw spreads are the book's own, because rounding acts alike in all.
-        jobs: chapters to run at once; default: one for each core.
         machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
     """
     check_profile(profile)

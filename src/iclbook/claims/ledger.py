@@ -63,13 +63,11 @@ class Part:
     """One recorded key and the rule it must satisfy.
 
     Attributes:
-        because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value. None: ``KEY_se`` where that is recorded (:meth:`with_error`), and no error otherwise; the empty text (``none`` in the
             file): none at all, because the rule already judges in standard errors.
         negative_control: a value that the rule must fail, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
-        format: how prose shows the value, such as ``.0%``; three significant digits otherwise.
         late: the rule was written or changed after a first run.
         printed: judged on the paper's own printed values, and so at the paper's scale even where the claim is reduced.
     """
@@ -122,7 +120,6 @@ class Claim:
     """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it.
 
     Attributes:
-        short: what it says, in one line, which stands beside every verdict.
         conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
         inventory: other items of the papers' inventory that it covers.
         requires: its premises, ids of claims of any paper (:mod:`iclbook.book.premises`).

@@ -48,9 +48,7 @@ class Reference:
     """A stored reference.
 
     Attributes:
-        records: key to value, from a pinned run.
         spread: key to the largest deviation over the emulated machines: a number, or a list like the value; 1 for a text or truth value that differs.
-        verdicts: claim id to word.
         made: where it was made: the date, the processor, versions, and the machines of the spread.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
         rules: claim id to the digests of the rules of its parts (:attr:`iclbook.claims.Part.digest`); at another draw, to that of all its rules together

@@ -32,12 +32,7 @@ from .static import StaticPanel
 
 
 def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[Results] = (), **options: Any) -> None:
-    """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise.
-
-    Args:
-        frame, sliders, options: as for :class:`.panel.Panel`.
-        of: the stored results that the frames draw, as in ``style.show``.
-    """
+    """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise."""
     headless = os.environ.get("ICLBOOK_HEADLESS") == "1"
     panel = (StaticPanel if headless else LivePanel)(frame, sliders, **options)
     if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":

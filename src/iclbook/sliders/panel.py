@@ -25,7 +25,6 @@ class Slider:
     """One slider, for both modes.
 
     Args:
-        name: the keyword by which the frame function takes this slider's value.
         label: what stands beside the slider: plain text, with Greek letters typed as such.
         values: what the static slider steps through, in order; the live one too, unless ``live`` is given. Names become a choice of buttons.
         labels: how each value is shown; by default the number to three digits.
@@ -79,9 +78,6 @@ def draw(
     Args:
         small: for a page, in a palette, and with the numbers that it shows; a live frame goes to a browser on the same machine, and is quick.
         like: another frame of the same slider, than which this one is not lower on a phone.
-
-    Raises:
-        Exception: whatever the function raises, with a note that names the values.
     """
     before = set(plt.get_fignums())
     try:
@@ -113,12 +109,6 @@ class Panel(w.VBox):
         title, description: plain text over the controls, and under the figure.
         alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
         play: name of the slider that also gets a play button.
-
-    Attributes:
-        controls: one for each slider.
-
-    Raises:
-        Exception: whatever ``frame`` raises.
     """
 
     def __init__(
@@ -223,7 +213,6 @@ def exercise(panel: Panel) -> int:
     """Move the sliders of ``panel`` through all combinations of their positions and back to where they began; how many different frames were seen.
 
     Raises:
-        Exception: the first error of a callback.
         RuntimeError: a static slider shows another frame than the one drawn for its position.
     """
     traits = [(control, "index" if hasattr(control, "options") else "value") for control in panel.controls]

@@ -25,7 +25,6 @@ class StaticPanel(Panel):
     """A panel of precomputed frames.
 
     Attributes:
-        links: the front end's links, as (source, target) widgets with trait names.
         about: what the page says below the figure and what the browser test needs to know, for the output's metadata: which frame belongs to
             which slider indices (``frames``), the numbers as ``csv`` and which ``numbers`` these are.
     """
