@@ -23,9 +23,7 @@ from . import pages
 LEAST = 2**21
 
 
-def build(
-    profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True, jobs: int | None = None
-) -> None:
+def build(profile: str = "paper", device: str = "auto", root: Path | None = None, jobs: int | None = None) -> None:
     """Bring the book up to date and say where it is. A chapter that did not run to its end, a warning of Jupyter Book, and a page that leads nowhere or loads
     from outside are a UserError.
     """
@@ -34,7 +32,7 @@ def build(
     if not webassembly.is_current():
         what = f"{webassembly.script()} was compiled from other C sources than those of {webassembly.HERE}"
         raise UserError(what, "Compile it anew: `make page-kernels`.")
-    if run and (stale := _to_run(profile, root)):
+    if stale := _to_run(profile, root):
         _run(stale, profile, device, root, jobs)
     with file_lock(root / ".cache" / "pages.lock", "another build of the pages", wait=True):
         if pages.is_sealed(root, profile):
