@@ -267,9 +267,11 @@ def all_ledgers(root: Path | None = None) -> list[Ledger]:
 
 def ledger_of(name: str, root: Path) -> Ledger:
     """A ledger by its paper's key or by its chapter's name; another name is refused with the known ones."""
+    if name in {path.parent.name for path in ledger_paths(root)}:
+        return load_ledger(name, root)
     ledgers = all_ledgers(root)
     for ledger in ledgers:
-        if name in (ledger.paper, ledger.chapter_name):
+        if name == ledger.chapter_name:
             return ledger
     known = ", ".join(f"{ledger.paper} ({ledger.chapter_name})" for ledger in ledgers)
     raise UserError(f"no paper or chapter is called {name[:80]!r}", f"Choose one of: {known or '(no ledger found)'}.")
