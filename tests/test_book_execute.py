@@ -101,6 +101,7 @@ def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
 
 
+@pytest.mark.full  # by a clock
 def test_a_reply_is_found_although_something_was_sent_meanwhile(minibook: Path) -> None:
     async def waited(channel: type[AsyncZMQSocketChannel]) -> float:
         context = zmq.asyncio.Context()

@@ -106,6 +106,18 @@ def test_an_update_measures_spreads_on_other_machines(book, monkeypatch):
     assert all(folder != book.root and not folder.exists() for folder in folders), "copies, gone afterwards"
 
 
+def test_a_first_reference_says_which_verdicts_its_margins_change(book, monkeypatch):
+    """A value that is as far from its bound as machines differ holds without margins, and is too close to call with them."""
+    (book.root / "references" / "smoke" / "demo.json").unlink()
+    machines_that_record(book, monkeypatch, sse={"gap": 1e-9})
+    (result,) = book.check(update=True)
+    assert kinds(result) == {("verdict", "demo/exact")}
+    assert "first reference written, 4 values: verdicts have margins now, which changed 1" in regression.table([result])
+    (result,) = book.check(update=True)
+    assert not result.differences
+    assert not result.first
+
+
 def test_an_update_takes_machines_of_choice_and_leaves_a_copy_of_its_own_reference(book, monkeypatch):
     machines_that_record(book, monkeypatch)
     made = []

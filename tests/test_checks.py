@@ -12,7 +12,7 @@ from iclbook.measuring import model_at, prompts
 from iclbook.models import Model
 from iclbook.store import Results
 from iclbook.tasks import Batch, LinearRegression
-from iclbook.training import Group, Run, train
+from iclbook.training import Group, Run, Trainer, train
 from iclbook.training.checks import check
 
 RUNS = (Run(0),)
@@ -87,6 +87,8 @@ def test_the_first_call_of_an_author_is_checked():
     assert train(Step, TASK, steps=3, batch_size=4).loss.shape[1] == 1
     with pytest.raises(UserError, match="Stray"):
         train(Stray, TASK, steps=3)
+    with pytest.raises(UserError, match="Flat gives predictions"):
+        Trainer(TASK, [Group("g", Flat, {}, RUNS)], 3)
     with pytest.raises(UserError, match=r"fan_in = 2 and sd = 1"):
         Step().add("other", 2, fan_in=2, sd=1)
 

@@ -9,7 +9,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from claims_kit import make_root, stamp, write_notebook
+from claims_kit import LEDGER, make_root, stamp, write_notebook
 
 from iclbook import cli
 from iclbook.machines import TRAINING
@@ -37,19 +37,18 @@ def ends_with_one_line(capsys, *words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "dmo"], ["unknown chapter 'dmo'", "demo"]),
-        (["check", "dmo"], ["unknown chapter 'dmo'", "demo"]),
+        (["run", "dmo"], ["no paper or chapter is called 'dmo'", "demo (demo)"]),
+        (["check", "dmo"], ["no paper or chapter is called 'dmo'", "demo (demo)"]),
         (["run", "demo", "--profile", "large"], ["unknown profile 'large'", "smoke, paper"]),
         (["check", "--profile", "large"], ["unknown profile", "smoke, paper"]),
         (["build", "--profile", "large"], ["unknown profile"]),
         (["claims", "--profile", "large"], ["unknown profile"]),
-        (["train", "dmo"], ["unknown paper 'dmo'", "demo"]),
+        (["train", "dmo"], ["no paper or chapter is called 'dmo'", "demo (demo)"]),
         (["train", "demo"], ["demo has no studies"]),
-        (["train", "/x"], ["unknown paper '/x'"]),
+        (["train", "/x"], ["no paper or chapter is called '/x'"]),
         (["train", "demo", "--verify", "--scheduler", "local"], ["Leave out --scheduler"]),
-        (["claims", "/x"], ["unknown paper ''", "demo"]),
-        (["claims", "/"], ["unknown paper ''", "demo"]),
-        (["claims", "dmo"], ["unknown paper 'dmo'", "demo"]),
+        (["claims", "/"], ["no paper or chapter is called ''", "demo"]),
+        (["claims", "dmo"], ["no paper or chapter is called 'dmo'", "demo"]),
         (["claims", "demo/boht"], ["no claim 'demo/boht'", "demo/both"]),
         (["check"], ["references/smoke/demo.json is not there", "--update"]),
     ],
@@ -57,6 +56,27 @@ def ends_with_one_line(capsys, *words):
 def test_mistakes_are_one_line_and_exit_2(root, capsys, arguments, words):
     assert cli.main(arguments) == 2
     assert ends_with_one_line(capsys, *words)
+
+
+def test_commands_take_a_papers_key_or_its_chapter(tmp_path, capsys, monkeypatch):
+    root = make_root(tmp_path / "book", LEDGER.replace("notebooks/demo", "notebooks/story"), ("story",))
+    monkeypatch.setenv("ICLBOOK_ROOT", str(root))
+    ran = []
+
+    def run(name, profile, device, **place):
+        ran.append(name)
+        return write_notebook(root / "executed" / profile / f"{name}.ipynb", omega=0.13)
+
+    monkeypatch.setattr("iclbook.execution.run_notebook", run)
+    for name in ("demo", "story"):
+        assert cli.main(["run", name]) == 0
+        assert cli.main(["check", name, "story", "--machines", "native-1", "--update"]) == 0
+        assert cli.main(["train", name]) == 2
+        assert "demo has no studies" in capsys.readouterr().err
+        stamp(root, "paper", "story")
+        assert cli.main(["claims", f"{name}/both"]) == 0
+        assert "demo/both (Figure 1)" in capsys.readouterr().out
+    assert {*ran} == {"story"}
 
 
 def test_an_interrupt_is_one_line_and_exits_130(root, capsys, monkeypatch):
@@ -137,8 +157,11 @@ def test_claims_shows_counts_a_paper_and_one_claim(root, capsys):
     assert "3 claims: holds 1, partly 1, untested 1" in capsys.readouterr().out
     assert cli.main(["claims", "demo"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert lines[1] == "holds      exact  the optimum is known"
+    assert lines[4].startswith(
+        "demo: without a reference verdicts have no margins. `iclbook check demo --profile paper"
+    )
     assert cli.main(["claims", "demo/both"]) == 0
     one = capsys.readouterr().out
     assert "fails size: 0.2, rule: within 0.02 of 0.13" in one
@@ -174,7 +197,7 @@ def test_claims_judges_by_the_reference_of_today(root, capsys):
     ran_today(root, omega=0.2, gap=0.0)
     reference.write_text('{"records": {"omega": 0.2}, "verdicts": {"demo/both": "x"}, "spread": {"omega": 0.010}}')
     assert cli.main(["claims"]) == 0, "verdicts and layout of a reference change no page"
-    capsys.readouterr()
+    assert "margins" not in capsys.readouterr().out, "they are known"
     for records, spread in (("0.2", "0.02"), ("0.21", "0.01")):  # margins are measured with both
         reference.write_text(
             f'{{"records": {{"omega": {records}}}, "verdicts": {{}}, "spread": {{"omega": {spread}}}}}'

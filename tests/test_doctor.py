@@ -9,6 +9,7 @@ import pytest
 from iclbook.check.doctor import executed, problems
 from iclbook.claims import all_ledgers, load_ledger
 from iclbook.project import FIGURE
+from iclbook.where import studies_of
 
 ROOT = Path(__file__).resolve().parents[1]
 KEY, NAME = "recall2025", "associative_recall"
@@ -24,7 +25,8 @@ def test_nothing_is_missing_in_the_book(ledger):
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources of a book."""
     root = tmp_path_factory.mktemp("doctor")
-    lists = ("README.md", "_toc.yml", "lock.txt", "book/intro.md", "book/notation.md", "book/references.bib")
+    lists = ["README.md", "_toc.yml", "lock.txt", "pyproject.toml"]
+    lists += [f"book/{name}" for name in ("intro.md", "notation.md", "found.md", "references.bib")]
     ledgers = [path.relative_to(ROOT) for path in ROOT.glob("src/iclbook/papers/*/claims.yaml")]
     notebooks = [path.relative_to(ROOT) for path in (ROOT / "notebooks").iterdir() if path.is_file()]
     references = [f"references/{profile}/{NAME}.json" for profile in ("smoke", "paper")]
@@ -54,6 +56,16 @@ FAULTS = {
     "not in the table": ("README.md", f"`{NAME}`", "``", "README.md does not name"),
     "number of papers": ("README.md", "Five papers", "Four papers", "says 'Four papers'"),
     "no entry": ("book/references.bib", f"{{{KEY},", "{other,", "no title and no year and no author"),
+    "no question": ("book/intro.md", "Why does learning proceed in steps?", "What does it ask?", "What does it ask?"),
+    "no column": ("book/notation.md", "| Recall |", "| Memory |", "3 tables of book/notation.md have no column Recall"),
+    "no finding": ("book/found.md", f"{{{{ verdict {KEY}/", "{{ verdict other/", "found.md says nothing"),
+    "skeleton": (CHAPTER, "# ## Errata", "# Slips of the paper that the story does not need:\n#\n# ## Errata", "still says 'Slips"),
+    "no such function": (CHAPTER, "style.name_ends", "style.name_end", "iclbook.drawing.style has no name_end"),
+    "no Python": (CHAPTER, "import numpy as np", "import numpy as", "is no Python"),
+    "no such import": (CHAPTER, "import Population,", "import Populations,", "cannot import name 'Populations'"),
+    "typing slip in a key": (LEDGER, "key: fig2/length", "key: fig2/lenght", "rests on fig2/lenght, which is not recorded"),
+    "reference of the skeleton": (f"references/smoke/{NAME}.json", '"fig2/length"', '"fig1/apart"', "smoke has fig1/apart"),
+    "formatting": (CHAPTER, "import numpy as np", "import  numpy as np", f"{CHAPTER} is not formatted"),
     "no reference": (f"references/smoke/{NAME}.json", None, None, "no reference at smoke"),
 }  # fmt: skip
 
@@ -70,6 +82,17 @@ def test_a_planted_fault_is_named_with_a_hint(name, copy):
     finally:
         path.write_text(text)
     assert any(says in problem and hint for problem, hint in found), found
+
+
+def test_results_that_no_study_has_are_named(copy):
+    folder = copy / "results" / KEY / "paper"
+    folder.mkdir(parents=True)
+    for name in ("gone", "census"):
+        (folder / f"{name}.json").touch()
+    assert "census" in studies_of(KEY)("paper")
+    found = [problem for problem, _ in problems(load_ledger(KEY, copy), copy)]
+    shutil.rmtree(copy / "results")
+    assert found == [f"no study has the results results/{KEY}/paper/gone.json"]
 
 
 def test_faults_of_an_executed_copy_are_named():

@@ -105,7 +105,9 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     made = inside(book, "-m", "iclbook.cli", "new", "tiny2026", *about)
     assert made.returncode == 0, made.stdout + made.stderr
     left = [line for line in made.stdout.splitlines() if line.startswith("left to do")]
-    assert len(left) == 4, made.stdout  # the column of the notation, and the number of papers on three pages
+    # the place and the columns in the notation, what is found, the number of papers on three pages, five sentences of the skeleton and one in the intro
+    assert len(left) == 12, made.stdout
+    assert "| Small (2026), A Tiny Paper: Of One Claim |" in (book / "README.md").read_text()
     assert (book / "notebooks" / "a_tiny_paper_of_one_claim.py").is_file()
     claims = inside(book, "-m", "iclbook.cli", "claims", "tiny2026", "--profile", "paper")
     assert "holds 1" in claims.stdout + claims.stderr, claims.stdout + claims.stderr

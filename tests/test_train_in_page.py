@@ -475,11 +475,11 @@ def test_a_browser_that_compiles_nothing_and_a_policy_against_workers(page, tmp_
 
 def test_in_a_notebook_the_library_trains_and_the_figure_follows():
     panel = TrainingPanel(TASK, "title", "description")
-    empty = panel.visible()
+    empty = panel.picture.value
     for _ in range(3):
         panel.advance()
     assert panel.trainer.done == MARKS[2]
-    assert panel.visible() != empty
+    assert panel.picture.value != empty
     assert f"Step {MARKS[2]}" in panel.says.value
     wanted = train.trainer(TASK, {}, MARKS[2], [MARKS[2]]).train(progress=False)["page"]
     assert np.array_equal(panel.history().circuits["kq"][-1], wanted.circuits["kq"][-1])

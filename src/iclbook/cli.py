@@ -39,7 +39,7 @@ from .project import PROFILES, find_root
     "The executed notebook goes to executed/PROFILE/CHAPTER.ipynb once every cell has run;\n"
     "when a cell fails, the cells so far stand in CHAPTER.failed.ipynb beside it.\n\n"
     "example: iclbook run linear_regression --profile smoke",
-    option("chapter", "CHAPTER", "a chapter's name, such as linear_regression, or: all"),
+    option("chapter", "CHAPTER", "a chapter's name or its paper's key, such as linear_regression or he2025; or: all"),
     at_profile("paper"),
     DEVICE,
     option("--probes", "FOLDER", "results of `iclbook probe`, which gradient_descent then judges", type=Path),
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     "examples:\n"
     "  iclbook check --profile smoke --json report.json\n"
     "  iclbook check linear_regression --update     accept what moved as the new reference, then look at git diff",
-    option("chapters", "CHAPTER", "chapters to check (default: all)", nargs="*"),
+    option("chapters", "CHAPTER", "chapters to check, or their papers' keys (default: all)", nargs="*"),
     option("--json", "FILE", "also write what was found as JSON", type=Path),
     flag(
         "--update",
@@ -96,7 +96,7 @@ def check(options: argparse.Namespace) -> int:
     if options.json is not None:
         require_file_name(options.json)
     results = regression.check(
-        list(dict.fromkeys(options.chapters)),  # one named twice would run twice, into one file
+        options.chapters,
         options.profile,
         options.device,
         options.update,
@@ -145,7 +145,7 @@ def pdf(options: argparse.Namespace) -> int:
     "  iclbook train he2025 --device cuda\n"
     "  iclbook train he2025 --scheduler tcp://10.0.0.5:8786      on a Dask cluster\n"
     "  iclbook train he2025 --verify      derive stored runs again, as far as is cheap, and compare",
-    option("key", "KEY", "a paper's key, such as he2025 (`iclbook claims` lists them)"),
+    option("key", "KEY", "a paper's key, such as he2025, or its chapter"),
     option("--only", "STUDY", "train this study only; may be given several times", action="append"),
     flag("--fresh", "train again what already has results"),
     flag("--verify", "train nothing; replay stored runs and compare"),
@@ -160,15 +160,15 @@ def train(options: argparse.Namespace) -> int:
         raise UserError("--verify derives results again on this machine", "Leave out --scheduler.")
     if options.draw and options.scheduler is not None:
         raise UserError("a cluster's workers know nothing of another draw", "Leave out --scheduler.")
-    from .claims import load_ledger
+    from .claims import ledger_of
     from .workers import open_executor
 
-    load_ledger(options.key)  # an unknown paper is refused with the known ones
-    name = f"iclbook.papers.{options.key}"
+    key = ledger_of(options.key, find_root()).paper
+    name = f"iclbook.papers.{key}"
     train = getattr(import_module(name) if find_spec(name) else None, "train", None)
     if train is None:
         hint = "Its chapter computes all it shows when it runs: `iclbook run`."
-        raise UserError(f"{options.key} has no studies to train", hint)
+        raise UserError(f"{key} has no studies to train", hint)
     workers = 1 if options.verify else options.workers
     with open_executor(options.scheduler, workers, options.device) as executor:
         where = {"executor": executor, "parts": executor.parts} if executor else {}
@@ -183,20 +183,22 @@ def train(options: argparse.Namespace) -> int:
     "  iclbook claims                     counts for every paper\n"
     "  iclbook claims he2025              every claim of one paper\n"
     "  iclbook claims he2025/fig2.8       one claim with its parts",
-    option("key", "KEY", "a paper's key or a claim's id (default: counts for every paper)", nargs="?"),
+    option("key", "KEY", "a paper's key, its chapter or a claim's id (default: counts for every paper)", nargs="?"),
     flag("--json", "print JSON"),
     at_profile("paper"),
     DRAW,
 )
 def claims(options: argparse.Namespace) -> int:
     from .claims import all_ledgers, ledger_of, render, scoreboard
+    from .claims.references import reference_path
     from .inputs import PROSE_ONLY, executed_path, is_stale, stale_line
 
     root = find_root()
     paper, _, item = (options.key or "").partition("/")
     ledgers = all_ledgers(root) if options.key is None else [ledger_of(paper, root)]
+    claim_id = f"{ledgers[0].paper}/{item}" if item else ""
     if item:
-        ledgers[0].claim(options.key)  # an unknown id is refused with the nearest one
+        ledgers[0].claim(claim_id)  # an unknown id is refused with the nearest one
     # a chapter that was not run leaves its claims untested, and no verdict rests on a word of the text
     ran = [x.chapter_name for x in ledgers if executed_path(x.chapter_name, options.profile, root).exists()]
     stale = {name: why for name in ran if (why := is_stale(name, options.profile, root)) not in ("", PROSE_ONLY)}
@@ -206,7 +208,7 @@ def claims(options: argparse.Namespace) -> int:
         return MISTAKE
     names = {ledger.paper for ledger in ledgers}
     boards = [board for board in scoreboard.boards(options.profile, root) if board.ledger.paper in names]
-    rows = [row for board in boards for row in board.rows if not item or row[0].id == options.key]
+    rows = [row for board in boards for row in board.rows if not item or row[0].id == claim_id]
     if options.json:
         found = {claim.id: {"verdict": found.word, "note": plain(found.note)} for claim, found in rows}
         print(json.dumps(found, indent=1))
@@ -221,6 +223,10 @@ def claims(options: argparse.Namespace) -> int:
         say(plain(f"    says: {claim.says}" + (f"\n    paper: {claim.paper}" if claim.paper else "")))
     else:
         say(f"{render.lines_text(rows)}\n{render.counts_line(rows)}")
+    for name in [] if options.json else ran:
+        if not reference_path(name, options.profile, root, draw=0).is_file():
+            update = f"`iclbook check {name} --profile {options.profile} --update` measures them"
+            say(f"{name}: without a reference verdicts have no margins. {update}; what is close is then undecided.")
     return 0
 
 
@@ -304,7 +310,12 @@ def doctor(options: argparse.Namespace) -> int:
     'example: iclbook new vaswani2017 --title "Attention Is All You Need" --authors "Vaswani, Ashish and others" --year 2017',
     option("key", "KEY", "the paper's short name, such as vaswani2017"),
     option("--title", None, "title of the chapter", default=""),
-    option("--authors", None, "as BibTeX writes them: Last, First and Last, First", default=""),
+    option(
+        "--authors",
+        None,
+        "as BibTeX writes them: Last, First and Last, First; lists of chapters show last names",
+        default="",
+    ),
     option("--year", None, "of the paper", default=""),
     option("--url", None, "address of the paper", default=""),
     option("--chapter", "NAME", "name of the notebook (default: from the title)", default=""),

@@ -54,8 +54,6 @@ def run_notebook(
     not there or a cell that fails is a UserError. A cell may take ICLBOOK_CELL_TIMEOUT seconds (default: 1800).
 
     Args:
-        name: chapter name, without folder and suffix.
-        device: ``auto``, ``cpu`` or ``cuda``; handed to the notebook.
         environment: the kernel's environment variables, such as :func:`iclbook.machines.environment` gives; default: this process's, and one thread.
     """
     root = (root or find_root()).resolve()

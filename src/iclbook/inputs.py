@@ -11,6 +11,7 @@ import jupytext
 import nbformat
 import yaml
 
+from .claims.ledger import ledger_of
 from .claims.references import Reference, load_reference
 from .claims.yaml_lines import read_yaml
 from .draw import number as draw_number
@@ -40,12 +41,12 @@ def chapters(root: Path | None = None) -> list[str]:
 
 
 def chosen(names: Sequence[str], root: Path) -> list[str]:
-    """These chapters of the book, or all of them where none is named."""
+    """These chapters of the book, by their names or their papers' keys, each once; all of them where none is named."""
     known = chapters(root)
-    for name in names:
-        if name not in known:
-            raise UserError(f"unknown chapter {name!r}", f"Choose one of: {', '.join(known) or '(none yet)'}.")
-    return list(names) or known
+    found = dict.fromkeys(name if name in known else ledger_of(name, root).chapter_name for name in names)
+    if unlisted := [name for name in found if name not in known]:
+        raise UserError(f"_toc.yml has no notebooks/{unlisted[0]}", "List it among the chapters.")
+    return list(found) or known
 
 
 def listed_pages(root: Path) -> list[str]:

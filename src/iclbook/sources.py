@@ -87,7 +87,6 @@ class Code:
     """The definitions of a package as its files are now.
 
     Args:
-        package: its folder.
         edited: texts that stand in place of files, by their paths in the package.
     """
 

@@ -234,7 +234,6 @@ def prediction(values: Array, of: float, level: float = 0.95) -> Interval:
 
     Args:
         of: how many replicates the printed mean has; infinity for the true mean, whose confidence interval this is.
-        level: chance that it holds the new mean, if all come from one normal distribution.
     """
     values = _replicates(values)
     n, mean = len(values), float(values.mean())

@@ -6,13 +6,13 @@ functions and studies.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .claims import Ledger, all_ledgers
 from .claims.ledger import nearest
@@ -152,11 +152,16 @@ def where(query: str, root: Path) -> list[str]:
     return lines
 
 
+def studies_of(paper: str) -> Callable[[str], dict[str, Any]] | None:
+    """The studies of a paper by profile; None where it has none, and for the ledger of another book."""
+    package = f"iclbook.papers.{paper}"
+    return getattr(import_module(package) if find_spec(package) else None, "studies", None)
+
+
 def _in_paper(ledger: Ledger, asked: str, wanted: set[str], root: Path) -> Iterator[str]:
     """Lines about one paper; none where it has no such item, claim or study."""
     chapter = root / ledger.chapter
-    package = f"iclbook.papers.{ledger.paper}"  # another book's ledger has none here
-    studies = getattr(import_module(package) if find_spec(package) else None, "studies", None)
+    studies = studies_of(ledger.paper)
     names = [*studies("paper")] if studies else []
     shown = cells(chapter)
     tails = {claim.id.partition("/")[2]: claim for claim in ledger.claims}

@@ -245,7 +245,6 @@ class Cluster(Processes):
     A part whose worker dies is given to another one: it goes on from its checkpoint where the workers share the folder .cache, and begins again otherwise.
 
     Args:
-        address: of the scheduler, such as ``tcp://10.0.0.5:8786``.
         parts: in how many parts a study is cut; ``None`` for as many as the cluster has cores.
     """
 

@@ -23,25 +23,16 @@ from . import pages
 LEAST = 2**21
 
 
-def build(
-    profile: str = "paper", device: str = "auto", root: Path | None = None, run: bool = True, jobs: int | None = None
-) -> None:
+def build(profile: str = "paper", device: str = "auto", root: Path | None = None, jobs: int | None = None) -> None:
     """Bring the book up to date and say where it is. A chapter that did not run to its end, a warning of Jupyter Book, and a page that leads nowhere or loads
     from outside are a UserError.
-
-    Args:
-        profile: which executed copies the book shows.
-        device: for the chapters that must be run.
-        root: the book's folder; default: found from the working directory.
-        run: run missing and stale chapters first; otherwise they make the build fail.
-        jobs: chapters to run at once; default: one for each core.
     """
     root = (root or find_root()).resolve()
     check_profile(profile)
     if not webassembly.is_current():
         what = f"{webassembly.script()} was compiled from other C sources than those of {webassembly.HERE}"
         raise UserError(what, "Compile it anew: `make page-kernels`.")
-    if run and (stale := _to_run(profile, root)):
+    if stale := _to_run(profile, root):
         _run(stale, profile, device, root, jobs)
     with file_lock(root / ".cache" / "pages.lock", "another build of the pages", wait=True):
         if pages.is_sealed(root, profile):

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ..claims import load_ledger
+from ..claims import ledger_of
 from ..errors import UserError
 from ..files import write_whole
 from ..project import PAPERS, PROFILES
@@ -58,7 +58,8 @@ def new_paper(
     if not title.strip() or "\n" in title or '"""' in title:
         raise UserError(f"{title!r} cannot be a title", "Give one line of text.")
     marks = {"KEY": key, "CHAPTER": chapter, "TITLE_YAML": json.dumps(title), "TITLE": title}
-    marks["WHO"] = f"{authors or key} ({year})" if year else authors or key
+    names = ["et al." if one == "others" else one.partition(",")[0] for one in authors.split(" and ")]
+    marks["WHO"] = (", ".join(names).replace(", et al.", " et al.") or key) + (f" ({year})" if year else "")
 
     def filled(text: str) -> str:
         for mark, value in marks.items():
@@ -86,7 +87,8 @@ def new_paper(
 
 def remove_paper(key: str, root: Path) -> list[Path]:
     """Undo :func:`new_paper`: delete what belongs to a paper, and take it out of the lists; returns what was deleted. One that git keeps is a UserError."""
-    name, package = load_ledger(key, root).chapter_name, root / PAPERS / key
+    ledger = ledger_of(key, root)
+    key, name, package = ledger.paper, ledger.chapter_name, ledger.path.parent
     kept = subprocess.run(["git", "ls-files", package], cwd=root, capture_output=True, text=True, check=False).stdout
     if kept.strip():
         raise UserError(f"{key} is committed", "Take it out with git rm.")

@@ -22,11 +22,7 @@ _LOADED = "return Promise.all([MathJax.startup.promise, ...[...document.images].
 
 
 def write(root: Path | None = None) -> Path:
-    """Print the built pages in the order of the contents. No pages, and no Chromium, are a UserError.
-
-    Returns:
-        The PDF.
-    """
+    """Print the built pages in the order of the contents. No pages, and no Chromium, are a UserError."""
     root = (root or find_root()).resolve()
     if not (root / HTML / "index.html").is_file():
         raise UserError("there are no pages to print", "Run `iclbook build` first.")

@@ -25,14 +25,7 @@ OPEN = ("fails", "no", "undecided", "untested")
 
 
 class Premises:
-    """The graph of premises: all claims with their verdicts, and which depends on which.
-
-    Attributes:
-        rows: claim and verdict by id.
-        requires: claim -> its premises, in the ledger's order.
-        required_by: claim -> the claims that name it as a premise.
-        names: how each paper is called in a line.
-    """
+    """The graph of premises: all claims with their verdicts, and which depends on which."""
 
     def __init__(self, found: Sequence[Board], root: Path) -> None:
         self.rows = {claim.id: (claim, verdict) for board in found for claim, verdict in board.rows}

@@ -1,20 +1,15 @@
 """The status page: when and where each chapter ran, whether it says what its reference says, and how old the stored results are."""
 
 import json
-import re
 from datetime import datetime
 from pathlib import Path
 
 from ..check import check_executed
 from ..claims import Ledger, all_ledgers, render
-from ..errors import UserError, one_line
+from ..errors import UserError
 from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
-from ..project import cell_outputs
 from ..store import folder, read_provenance
-
-#: Rows of the table of slowest studies.
-SLOWEST = 20
 
 
 def markdown(profile: str, root: Path) -> str:
@@ -29,38 +24,7 @@ def markdown(profile: str, root: Path) -> str:
         if name in ledgers:
             stored.append(f"| {link} | {_cells(_results(ledgers[name], root))} |")
     parts = [f"The pages show the chapters at profile `{profile}`.", "", "## Chapters", "", *runs, ""]
-    for name in chapters(root):
-        if said := _stderr(executed_path(name, profile, root)):
-            parts += [f"While `{name}` ran, a library wrote to stderr: {render.plain_markdown(said)}", ""]
     return "\n".join([*parts, "## Stored results", "", *stored])
-
-
-def slowest(profile: str, root: Path) -> str:
-    """The stored studies that took longest on a core, and what bounds each; nothing of it is typed."""
-    found = []
-    for path in (root / "results").glob("*/paper/*.json"):
-        about = read_provenance(path.parts[-3], "paper", path.stem, root)
-        found.append((float(about["seconds"]), about["config"], _bound(about["config"], about.get("compiled"))))
-    found.sort(key=lambda each: -each[0])
-    lines = ["| Study | Took | Runs | Steps | Bound by |", "|---|---:|---:|---:|---|"]
-    for seconds, config, bound in found[:SLOWEST]:
-        runs = sum(len(group["runs"]) for group in config["groups"]) if "steps" in config else ""
-        name = f"{config['paper']}/{config['name']}"
-        lines.append(f"| {_cells([name, duration(seconds), str(runs), str(config.get('steps', '')), bound])} |")
-    every = sum(seconds for seconds, *_ in found)
-    return "\n".join([f"All {len(found)} stored studies took {duration(every)}.", "", *lines])
-
-
-def _bound(config: dict, compiled: bool | None) -> str:
-    """What a study's time goes to, from its description."""
-    if "steps" not in config:
-        return f"its own computation, {config['compute']}"
-    groups, models = config["groups"], sorted({group["model"] for group in config["groups"]})
-    in_c = models == ["Attention"] and not any({"loss", "gradient", "blocks"} & group.keys() for group in groups)
-    if in_c and compiled and config["data"]["is"] in ("LinearRegression", "MultiTaskRegression"):
-        return "random numbers and attention in C"
-    how = "compiled by torch" if compiled else "operation by operation"
-    return f"{', '.join(models)}, {how}"
 
 
 def _cells(texts: list[str]) -> str:
@@ -79,14 +43,6 @@ def _run(name: str, profile: str, root: Path) -> list[str]:
     where = f"{made['machine']} (device {made['device']})"
     versions = ", ".join(f"{what} {version}" for what, version in made["versions"].items())
     return [when, duration(timing["duration"]), where, versions, _checked(name, profile, root)]
-
-
-def _stderr(path: Path) -> str:
-    """The first line that an executed chapter wrote to stderr, without folders, which are nobody's business; empty, if none."""
-    outputs = cell_outputs(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else ()
-    first = next(("".join(output["text"]) for output in outputs if output.get("name") == "stderr"), "")
-    line = first.strip().partition("\n")[0]
-    return one_line(re.sub(r"[^\s\"'(]*[/\\](?=\S)", "", line))[:200]
 
 
 def _checked(name: str, profile: str, root: Path) -> str:

@@ -45,8 +45,6 @@ class Difference:
     Attributes:
         kind: ``moved``, ``missing`` (in the reference, no longer recorded), ``new`` (recorded, not in the reference), ``verdict``,
             ``figure`` (the numbers of a figure, slider or model of the page), ``rule`` (changed and not marked as late).
-        name: the record's key, the claim's id, or the figure and its series.
-        tolerance: the bound that was exceeded, in words.
     """
 
     kind: str
@@ -68,6 +66,7 @@ class ChapterCheck:
     differences: list[Difference] = field(default_factory=list)
     error: str = ""
     updated: bool = False
+    first: bool = False
     slowest: list[tuple[float, str]] = field(default_factory=list)
 
     @property
@@ -98,10 +97,8 @@ def check(
     A chapter that fails counts as an error of that chapter; the others are still checked.
 
     Args:
-        names: chapter names; all chapters of the book when empty.
         update: write the references instead of comparing, with the spread of every value over emulated ``machines``, on which the chapters run again; the
             differences to the old references are still reported. Copies that show margins of old references are then made anew. At another draw spreads are the book's own, because rounding acts alike in all.
-        jobs: chapters to run at once; default: one for each core.
         machine: ``pinned``, or an emulated one, which runs in a copy of the book and leaves nothing here.
     """
     check_profile(profile)
@@ -186,12 +183,16 @@ def _check_one(
             rules = {claim.id: " ".join(part.digest for part in claim.parts) for claim in ledger.claims}
             new = with_spread(replace(new, rules=rules, draws=other_draws(name, profile, root)), others)
         about = {"date": f"{date.today()}", "processor": this_machine(), "versions": versions(), "machines": machines}
-        write_reference(path, ledger.paper, replace(new, made=about, verdicts=words(ledger, records, profile, new)))
+        verdicts = words(ledger, records, profile, new)
+        write_reference(path, ledger.paper, replace(new, made=about, verdicts=verdicts))
     except UserError as problem:
         result.error = str(problem)
         return result
     if draw.number():
         replication.keep_provenance(ledger.paper, profile, root)
+    if reference is None and not draw.number():
+        result.first = True
+        result.differences = _verdicts_moved(words(ledger, records, profile, None), verdicts)
     result.updated = True
     return result
 
@@ -225,13 +226,14 @@ def compare(
         elif key not in ledger.uncompared and not reference.agrees(key, records[key].value):
             bound = "exact" if isinstance(expected, bool | str) else number(np.max(reference.allowance(key)), 2)
             differences.append(Difference("moved", key, expected, records[key].value, bound))
-    now = words(ledger, records, profile, reference)
-    for claim_id in dict.fromkeys([*reference.verdicts, *now]):
-        before, after = reference.verdicts.get(claim_id), now.get(claim_id)
-        if before != after:
-            differences.append(Difference("verdict", claim_id, before, after))
+    differences += _verdicts_moved(reference.verdicts, words(ledger, records, profile, reference))
     differences += [Difference("figure", *what) for what in moved(reference.figures, figures)]
     return differences + rules_changed(ledger, reference)
+
+
+def _verdicts_moved(before: Mapping[str, str], now: Mapping[str, str]) -> list[Difference]:
+    pairs = {claim_id: (before.get(claim_id), now.get(claim_id)) for claim_id in [*before, *now]}
+    return [Difference("verdict", claim_id, *pair) for claim_id, pair in pairs.items() if pair[0] != pair[1]]
 
 
 def rules_changed(ledger: Ledger, reference: Reference) -> list[Difference]:
@@ -317,6 +319,8 @@ def table(results: Sequence[ChapterCheck]) -> str:
         closing = f"MOVED, {count} difference{'' if count == 1 else 's'}, {compared} values recorded"
         if result.error:
             closing = f"FAILED. {result.error}"
+        elif result.first:
+            closing = f"first reference written, {compared} values: verdicts have margins now, which changed {count}"
         elif result.updated:
             closing = f"reference written, {compared} values, {count} differences to the old one"
         elif not count:

@@ -1,20 +1,25 @@
-"""What every chapter must have beside claims that are judged, each rule with its hint: ``iclbook doctor KEY``. Nothing is run."""
+"""What every chapter must have beside claims that are judged, each rule with its hint: ``iclbook doctor KEY``. No cell is run."""
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import numpy as np
 
 from ..book.chapter_head import MARK, entries
 from ..claims import Ledger, all_ledgers
-from ..claims.references import Reference, load_reference, reference_path
-from ..errors import UserError
+from ..claims.references import PROBED, Reference, load_reference, reference_path
+from ..errors import UserError, nearest, one_line
 from ..inputs import PROSE_ONLY, executed_path, is_stale, listed_pages, read_source
 from ..project import FIGURE, PROFILES
+from ..where import studies_of
 from . import rules_changed
 
 #: What is wrong, and what to do.
@@ -33,8 +38,9 @@ NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight",
 def problems(ledger: Ledger, root: Path) -> list[Problem]:
     """All that a chapter lacks, by its source, its references, the lists of chapters, and its executed copies where these are there."""
     notebook = read_source(ledger.chapter_name, root)
-    found = [*_cells(notebook), *_ending(notebook), *_solutions(notebook), *_values(ledger, notebook)]
-    found += [*_rules(ledger, root), *_lists(ledger, root)]
+    found = [*_names(notebook), *_cells(notebook), *_ending(notebook), *_solutions(notebook)]
+    found += [*_values(ledger, notebook), *_rules(ledger, root), *_lists(ledger, root)]
+    found += [*_left_over(ledger, root), *_format(ledger, root)]
     for profile in PROFILES:
         if is_stale(ledger.chapter_name, profile, root) in ("", PROSE_ONLY):
             copy = nbformat.read(executed_path(ledger.chapter_name, profile, root), as_version=4)
@@ -66,6 +72,35 @@ def _tags(cell: nbformat.NotebookNode) -> set[str]:
 
 def _alt(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+
+
+def _names(notebook: nbformat.NotebookNode) -> Iterator[Problem]:
+    """Names that the chapter takes from the library and that no module has. Modules are imported, as readers import them."""
+    nodes: list[ast.AST] = []
+    for cell in notebook.cells:
+        try:
+            nodes += ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else ()
+        except SyntaxError as problem:
+            yield f"the cell {cell.source[:50]!r} is no Python ({problem.msg})", "Correct it."
+    taken: dict[str, object] = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "iclbook":
+            try:
+                exec(compile(ast.Module([node], []), "chapter", "exec"), taken)
+            except Exception as problem:
+                what = f"{ast.unparse(node)[:80]!r} fails: {one_line(problem)[:200].rstrip('.')}"
+                yield what, "Correct the name here, or in its module."
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    used = {
+        (node.value.id, node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id not in stored
+    }
+    for name, attribute in sorted(used):
+        module = taken.get(name)
+        if isinstance(module, ModuleType) and not hasattr(module, attribute):
+            hint = nearest(attribute, dir(module)) or "Correct the name, or write it there."
+            yield f"{module.__name__} has no {attribute}", hint
 
 
 def _cells(notebook: nbformat.NotebookNode) -> Iterator[Problem]:
@@ -108,7 +143,10 @@ def _ending(notebook: nbformat.NotebookNode) -> Iterator[Problem]:
 
 def _solutions(notebook: nbformat.NotebookNode) -> Iterator[Problem]:
     for number, cell in enumerate(solutions(notebook), start=1):
-        nodes = list(ast.walk(ast.parse(cell.source)))
+        try:
+            nodes = list(ast.walk(ast.parse(cell.source)))
+        except SyntaxError:
+            continue
         checks = [node.test for node in nodes if isinstance(node, ast.Assert)]
         named = [any(isinstance(node, ast.Name) for node in ast.walk(check)) for check in checks]
         if "hide-cell" not in _tags(cell) or not cell.metadata.get("mystnb", {}).items() >= PROMPTS.items():
@@ -134,17 +172,27 @@ def _values(ledger: Ledger, notebook: nbformat.NotebookNode) -> Iterator[Problem
 
 
 def _rules(ledger: Ledger, root: Path) -> Iterator[Problem]:
-    """References at both profiles; each number with an error; rules that are later than a run, marked."""
+    """References of today's keys at both profiles; each number with an error; rules that are later than a run, marked."""
+    reference = Reference({})
+    ids = {claim.id for claim in ledger.claims}
     for profile in PROFILES:
+        hint = f"Run `iclbook check {ledger.chapter_name} --profile {profile} --update`."
         if not reference_path(ledger.chapter_name, profile, root).is_file():
-            hint = f"Run `iclbook check {ledger.chapter_name} --profile {profile} --update`."
             yield f"there is no reference at {profile}", hint
-    try:
-        reference = load_reference(ledger.chapter_name, "paper", root) or Reference({})
-    except UserError as problem:
-        yield problem.problem, problem.hint
-        return
+            continue
+        try:
+            reference = load_reference(ledger.chapter_name, profile, root) or reference
+        except UserError as problem:
+            yield problem.problem, problem.hint
+            return
+        if unknown := sorted({*reference.records} - ledger.keys) + sorted({*reference.verdicts} - ids):
+            yield f"the reference at {profile} has {unknown[0]}, which the ledger does not know", hint
     for claim in ledger.claims:
+        absent = {key for part in claim.parts for key in part.keys if key not in reference.records}
+        for key in sorted(absent) if reference.records and claim.out_of_reach is None else []:
+            if not key.startswith(PROBED):
+                hint = f"{nearest(key, reference.records)} Correct the key, or record it.".lstrip()
+                yield f"{claim.id} rests on {key}, which is not recorded", hint
         for part in claim.parts:
             name, value = f"{claim.id}, {part.full_name} ({part.key})", reference.records.get(part.key)
             numeric = value is not None and np.array(value).dtype.kind not in "bU"
@@ -168,6 +216,11 @@ def _lists(ledger: Ledger, root: Path) -> Iterator[Problem]:
         if (path := root / page).is_file() and name not in path.read_text(encoding="utf-8"):
             yield f"{page} does not name {name}", "Enter it in the list of chapters there."
     if not own:
+        column = re.sub(r"\d+\w*$", "", ledger.paper).capitalize()
+        text = path.read_text(encoding="utf-8") if (path := root / "book/notation.md").is_file() else ""
+        tables = re.findall(r"\{\.notation\}\n(.+)", text)
+        if lacking := sum(f"| {column} |" not in header for header in tables):
+            yield f"{lacking} tables of book/notation.md have no column {column}", "Say there what each letter is."
         entry = entries(root).get(ledger.paper)
         said = {} if entry is None else {**entry.fields, **entry.persons}
         if absent := [what for what in ("title", "year", "author") if what not in said]:
@@ -175,6 +228,10 @@ def _lists(ledger: Ledger, root: Path) -> Iterator[Problem]:
                 f"book/references.bib has no {' and no '.join(absent)} of {ledger.paper}",
                 "Add it: the page cites it.",
             )
+    found = root / "book" / "found.md"
+    if found.is_file() and f"{{{{ verdict {ledger.paper}/" not in found.read_text(encoding="utf-8"):
+        hint = f"Write what was found, with its verdict: {{{{ verdict {ledger.paper}/...: ... }}}}."
+        yield f"book/found.md says nothing of {ledger.paper}", hint
     papers = sum(not all(claim.is_question for claim in each.claims) for each in all_ledgers(root))
     for page in ("README.md", "book/intro.md", "book/notation.md"):
         text = path.read_text(encoding="utf-8") if (path := root / page).is_file() else ""
@@ -182,3 +239,39 @@ def _lists(ledger: Ledger, root: Path) -> Iterator[Problem]:
             yield f"{page} says {said[0]!r}", f"There are {NUMBERS[papers].lower()}."
     if not (root / "tests" / ledger.paper).is_dir() and (root / "tests").is_dir():
         yield f"there is no tests/{ledger.paper}", "Test each equation against sampling, enumeration or autograd."
+
+
+#: What `iclbook new` leaves to be written.
+SKELETON = (
+    "What does it ask?",
+    "Say first what happens, then why.",
+    "Say in one paragraph what follows, and what is open.",
+    "Slips of the paper that the story does not need:",
+    "An example that holds: replace it",
+    "What is left open?",
+)
+
+
+def _left_over(ledger: Ledger, root: Path) -> Iterator[Problem]:
+    """Sentences of the skeleton, and stored results that no study has any more."""
+    for path in (root / ledger.chapter, ledger.path, root / "book" / "intro.md"):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if path.name == "intro.md":
+            text = "\n".join(line for line in text.splitlines() if ledger.chapter in line)
+        for sentence in SKELETON:
+            if sentence in text:
+                yield f"{path.relative_to(root)} still says {sentence!r}", "Write it for this paper."
+    stored = [path for profile in PROFILES for path in (root / "results" / ledger.paper / profile).glob("*.json")]
+    studies = studies_of(ledger.paper) if stored else None
+    for path in sorted(stored):
+        if studies is None or path.stem not in studies(path.parent.name):
+            yield f"no study has the results {path.relative_to(root)}", "Delete the file and the folder of this name."
+
+
+def _format(ledger: Ledger, root: Path) -> Iterator[Problem]:
+    """Places that `ruff format` would change, where ruff is installed."""
+    places = [root / ledger.chapter, ledger.path.parent, root / "tests" / ledger.paper]
+    for place in filter(Path.exists, places) if find_spec("ruff") else ():
+        command = [sys.executable, "-m", "ruff", "format", "--check", "--quiet", place]
+        if subprocess.run(command, cwd=root, capture_output=True, check=False).returncode == 1:
+            yield f"{place.relative_to(root)} is not formatted", "Run `ruff format .`."

@@ -63,13 +63,11 @@ class Part:
     """One recorded key and the rule it must satisfy.
 
     Attributes:
-        because: where the bound comes from.
         error: the key under which the standard error of the value is recorded (of the difference, where the rule compares with another key), a number
             or a list like the value. None: ``KEY_se`` where that is recorded (:meth:`with_error`), and no error otherwise; the empty text (``none`` in the
             file): none at all, because the rule already judges in standard errors.
         negative_control: a value that the rule must fail, or it decides nothing: a number that the paper itself sets apart from this one, or what the same
             measurement gives for a pair that does not belong together.
-        format: how prose shows the value, such as ``.0%``; three significant digits otherwise.
         late: the rule was written or changed after a first run.
         printed: judged on the paper's own printed values, and so at the paper's scale even where the claim is reduced.
     """
@@ -122,7 +120,6 @@ class Claim:
     """One thing that the paper says, or a question of our own (``key/q-...``), with the parts that decide it.
 
     Attributes:
-        short: what it says, in one line, which stands beside every verdict.
         conjunction: the sentence says "all", "each of" or "neither ... nor": one part that certainly fails decides.
         inventory: other items of the papers' inventory that it covers.
         requires: its premises, ids of claims of any paper (:mod:`iclbook.book.premises`).
@@ -234,7 +231,12 @@ class Ledger:
     def require_key(self, key: str) -> None:
         """Refuse a key that belongs to no part and is not listed under ``values``."""
         if key not in self.keys:
-            hint = f"{nearest(key, self.keys)} Name it in a part, or list it under values:.".strip()
+            near = nearest(key, self.keys)
+            hint = (
+                f"{near} Then correct the one that is wrong."
+                if near
+                else "Name it in a part, or list it under values:."
+            )
             raise UserError(f"key {key!r} was recorded, but no claim part of {display_name(self.path)} uses it", hint)
 
 
@@ -264,9 +266,15 @@ def all_ledgers(root: Path | None = None) -> list[Ledger]:
 
 
 def ledger_of(name: str, root: Path) -> Ledger:
-    """A ledger by its paper's key or by its chapter's name."""
-    named = [ledger for ledger in all_ledgers(root) if name in (ledger.paper, ledger.chapter_name)]
-    return named[0] if named else load_ledger(name, root)
+    """A ledger by its paper's key or by its chapter's name; another name is refused with the known ones."""
+    if name in {path.parent.name for path in ledger_paths(root)}:
+        return load_ledger(name, root)
+    ledgers = all_ledgers(root)
+    for ledger in ledgers:
+        if name == ledger.chapter_name:
+            return ledger
+    known = ", ".join(f"{ledger.paper} ({ledger.chapter_name})" for ledger in ledgers)
+    raise UserError(f"no paper or chapter is called {name[:80]!r}", f"Choose one of: {known or '(no ledger found)'}.")
 
 
 def read_ledger(path: Path) -> Ledger:

@@ -26,12 +26,7 @@ LONGEST_LIST = 64
 
 @dataclass(frozen=True)
 class Record:
-    """A value under its key.
-
-    Attributes:
-        value: exactly what was measured.
-        text: the value as prose and tables show it, rounded.
-    """
+    """A value under its key."""
 
     key: str
     value: Value
@@ -39,12 +34,7 @@ class Record:
 
     @classmethod
     def make(cls, key: str, value: Any, fmt: str | None = None) -> "Record":
-        """Check a value and write its text.
-
-        Args:
-            value: bool, int, float, str or a flat list of up to 64 numbers; numpy and torch scalars and vectors are converted.
-            fmt: a format specification such as ``.1f`` or ``.0%``; three significant digits otherwise.
-        """
+        """Check a value and write its text."""
         plain = _plain(key, value)
         try:
             if isinstance(plain, str):

@@ -48,9 +48,7 @@ class Reference:
     """A stored reference.
 
     Attributes:
-        records: key to value, from a pinned run.
         spread: key to the largest deviation over the emulated machines: a number, or a list like the value; 1 for a text or truth value that differs.
-        verdicts: claim id to word.
         made: where it was made: the date, the processor, versions, and the machines of the spread.
         figures: name -> condensed numbers of every figure, slider and page model (:mod:`iclbook.check.figures`).
         rules: claim id to the digests of the rules of its parts (:attr:`iclbook.claims.Part.digest`); at another draw, to that of all its rules together
@@ -232,10 +230,9 @@ def read_reference(path: Path, root: Path) -> Reference:
         text = path.read_text(encoding="utf-8")
         if '"checksum"' in text and not is_as_written(text):
             raise ValueError("its checksum differs")
-        body = json.loads(text)
+        body = json.loads(text, **dict.fromkeys(("parse_int", "parse_float", "parse_constant"), _finite))
         parts = {name: dict(body[name]) for name in ("records", "verdicts")}
         parts |= {name: dict(body.get(name, {})) for name in ("spread", "figures", "rules")}
-        _require_finite(body, path.stem)
         records = parts["records"]
         errors = [(key.removesuffix("_se"), error) for key, error in records.items() if key.endswith("_se")]
         for key, spread in [*parts["spread"].items(), *(pair for pair in errors if pair[0] in records)]:
@@ -255,16 +252,11 @@ def read_reference(path: Path, root: Path) -> Reference:
         return Reference(**parts, made=dict(body.get("made", {})))
 
 
-def _require_finite(node: Any, name: str) -> None:
-    """Refuse JSON with a number that is not finite: whatever is measured would agree with it."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            _require_finite(value, key)
-    elif isinstance(node, list):
-        for value in node:
-            _require_finite(value, name)
-    elif isinstance(node, int | float) and not math.isfinite(node):
-        raise ValueError(f"{name} is {node}, not a finite number")
+def _finite(text: str) -> int | float:
+    """A number of JSON; one that is not finite is refused, as whatever is measured would agree with it."""
+    if not math.isfinite(float(text)):
+        raise ValueError(f"{text[:40]} is not a finite number")
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def write_reference(path: Path, paper: str, reference: Reference) -> None:

@@ -102,7 +102,6 @@ class Rule:
     """One parsed rule.
 
     Attributes:
-        text: the rule as written in the ledger.
         kind: ``order``, ``text``, ``within``, ``in`` or ``truth``.
         word: the text or truth value that is wanted, or the ordering's symbol.
     """

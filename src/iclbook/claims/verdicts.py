@@ -60,11 +60,7 @@ class PartResult(Part):
     """A part with its measured value against its rule.
 
     Attributes:
-        text: the measured value.
-        bound: the rule in words.
         margin: distance from coming out the other way in units of the uncertainty (:func:`margin`); None where it is not known.
-        control: the negative control and its outcome, in words; empty without one.
-        passes_control: whether the rule passes its negative control.
     """
 
     text: str
@@ -118,9 +114,7 @@ class Verdict:
     """Verdict of one claim.
 
     Attributes:
-        word: one of ``WORDS``, or of ``ANSWER_WORDS`` for a question.
         remark: what the parts do not show: the profile, the reading, the missing key, the command to run.
-        parts: every measured part, whether it holds or not.
         reading: the reading of the paper under which the claim holds, where the ledger lists several.
         sides: which parts hold and which fail, with the measured values of the failing ones; empty unless one fails.
     """

@@ -27,12 +27,6 @@ def linear(rgb: np.ndarray) -> np.ndarray:
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
-def contrast(one: Any, two: Any) -> float:
-    """Contrast of two colours, (Y + 0.05) / (Y' + 0.05) with their relative luminances Y >= Y', from 1 to 21 (WCAG 2.2)."""
-    low, high = sorted(float(linear(np.array(to_rgba(c)[:3])) @ [0.2126, 0.7152, 0.0722]) for c in (one, two))
-    return (high + 0.05) / (low + 0.05)
-
-
 def dark(rgb: np.ndarray) -> np.ndarray:
     """Colours for the dark page, of sRGB colours in [0, 1], shape (..., 3).
 

@@ -285,10 +285,7 @@ class Table:
     """Rows as a table; the last expression of a cell shows it.
 
     Args:
-        rows: one mapping for each row; what a column lacks stays empty.
         columns: key of each column and its heading; both may hold formulas, as in a ledger (:mod:`iclbook.formulas`).
-        label: what the table holds, for screen readers and as the line to click on when it is folded.
-        folded: show the label alone until it is clicked on.
     """
 
     rows: Sequence[Mapping[str, Any]]

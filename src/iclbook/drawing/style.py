@@ -119,7 +119,6 @@ def figure(
     Args:
         aspect: height over width of one panel's share of the figure; a single panel is drawn as if it had half as much more width.
         width: inches; leave it so that all the figures of the book share their edges.
-        height: inches; overrides ``aspect``.
     """
     columns = max(ncols, 1.5)  # a single panel at full aspect would be taller than a reader's screen needs
     height = round(aspect * width / columns * nrows + 0.3, 2) if height is None else height
@@ -183,13 +182,8 @@ def heatmap(
     """Draw a signed matrix with zero at the light middle of the scale.
 
     Args:
-        matrix: (rows, cols), finite.
         vmax: the value of the darkest colour on both sides; by default the largest magnitude.
-        row_labels, col_labels: tick labels; none are drawn by default.
         annotate: a format such as ``".2f"`` to print every entry; for small matrices only.
-
-    Returns:
-        The image, for a colour bar shared by several panels.
     """
     matrix = np.asarray(matrix, dtype=float)
     assert np.isfinite(matrix).all(), "a heat map needs a finite matrix"

@@ -11,8 +11,8 @@ Example:
     ...     return fig
     >>> show(frame, [Slider("gamma", "scale γ", [0.05, 0.1, 0.2], live=(0.01, 0.5, 0.01))], title="...")
 
-``ICLBOOK_HEADLESS=1`` means static (``iclbook run`` sets it). Under ``ICLBOOK_EXERCISE_SLIDERS=1`` every ``show`` also moves all the sliders of both modes, so
-that running a notebook tests them: static ones through their whole range, live ones to their ends.
+``ICLBOOK_HEADLESS=1`` means static (``iclbook run`` sets it). Under ``ICLBOOK_EXERCISE_SLIDERS=1`` every ``show`` also moves live sliders to
+their ends, so that running a notebook tests them.
 """
 
 import os
@@ -27,21 +27,14 @@ from ..project import SLIDERS
 from ..store import Results
 from .live import LivePanel
 from .page_model import PageModel, show_model
-from .panel import Panel, Slider, exercise
+from .panel import Panel, Slider
 from .static import StaticPanel
 
 
 def show(frame: Callable[..., Figure], sliders: Sequence[Slider], of: Iterable[Results] = (), **options: Any) -> None:
-    """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise.
-
-    Args:
-        frame, sliders, options: as for :class:`.panel.Panel`.
-        of: the stored results that the frames draw, as in ``style.show``.
-    """
+    """Show a figure under one or two sliders: static when the notebook runs headless, live otherwise."""
     headless = os.environ.get("ICLBOOK_HEADLESS") == "1"
     panel = (StaticPanel if headless else LivePanel)(frame, sliders, **options)
     if os.environ.get("ICLBOOK_EXERCISE_SLIDERS") == "1":
-        other = (LivePanel if headless else StaticPanel)(frame, sliders, **options)
-        for each in (panel, other):
-            exercise(each)
+        LivePanel(frame, sliders, **options).move_to_ends()
     display(panel, metadata={SLIDERS: panel.about | {"origin": origin(of)}} if headless else None)

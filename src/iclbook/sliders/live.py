@@ -5,12 +5,13 @@ An error while drawing is shown under the figure and raised again: what went wro
 
 import math
 import traceback
+from itertools import product
 from typing import Any
 
 import ipywidgets as w
 
 from ..numbers import number
-from .panel import Frame, Panel, Slider, control_look, draw, picture, picture_html, png_of, selection
+from .panel import Frame, Panel, Slider, control_look, draw, picture, picture_html, selection
 
 
 class LivePanel(Panel):
@@ -50,14 +51,16 @@ class LivePanel(Panel):
             raise
         self.output.outputs = ()
 
-    def visible(self) -> bytes:
-        return png_of(self.picture)
+    def move_to_ends(self) -> None:
+        """Put the sliders at all combinations of their ends, and back where they were: an error there must not wait for a reader."""
+        began = [control.value for control in self.controls]
+        for place in (*product(*map(_ends, self.controls)), began):
+            for control, value in zip(self.controls, place, strict=True):
+                control.value = value
 
-    def positions(self, control: w.Widget) -> tuple[Any, ...]:
-        """The ends; where it starts has been drawn."""
-        if hasattr(control, "options"):
-            return 0, len(control.options) - 1
-        low, high = control.min, control.max
-        if isinstance(control, w.FloatLogSlider):
-            low, high = 10.0**low, 10.0**high
-        return low, high
+
+def _ends(control: w.Widget) -> tuple[Any, Any]:
+    if hasattr(control, "options"):
+        return control.options[0][1], control.options[-1][1]
+    low, high = control.min, control.max
+    return (10.0**low, 10.0**high) if isinstance(control, w.FloatLogSlider) else (low, high)

@@ -33,9 +33,6 @@ class PageModel:
 
     Attributes:
         name: of its script, ``book/assets/models/NAME.js``.
-        data: numbers, texts, lists, dicts and arrays of them.
-        still: draws the picture that stands without scripts.
-        alt: says what that picture shows.
         title, description: plain text over the model, and under it: what to try, what is drawn.
         says: the sentence that the model says as it opens, for where no script runs.
     """
@@ -54,7 +51,6 @@ def show_model(model: PageModel, title: str = "", description: str = "", of: Ite
 
     Args:
         title, description: in place of the model's own; needed where it has none.
-        of: the stored results that the model computes with, as in ``style.show``.
     """
     title, description = title or model.title, description or model.description
     if get_ipython() is None:

@@ -1,11 +1,10 @@
-"""Common parts of both modes of a slider figure: sliders, frames drawn as PNGs, the widget with controls over a figure, and a test that moves every control."""
+"""Common parts of both modes of a slider figure: sliders, frames drawn as PNGs, the widget with controls over a figure, ."""
 
 import base64
 import hashlib
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import ipywidgets as w
@@ -25,7 +24,6 @@ class Slider:
     """One slider, for both modes.
 
     Args:
-        name: the keyword by which the frame function takes this slider's value.
         label: what stands beside the slider: plain text, with Greek letters typed as such.
         values: what the static slider steps through, in order; the live one too, unless ``live`` is given. Names become a choice of buttons.
         labels: how each value is shown; by default the number to three digits.
@@ -79,9 +77,6 @@ def draw(
     Args:
         small: for a page, in a palette, and with the numbers that it shows; a live frame goes to a browser on the same machine, and is quick.
         like: another frame of the same slider, than which this one is not lower on a phone.
-
-    Raises:
-        Exception: whatever the function raises, with a note that names the values.
     """
     before = set(plt.get_fignums())
     try:
@@ -103,8 +98,8 @@ def draw(
 
 
 class Panel(w.VBox):
-    """A figure under sliders; to a front end a plain VBox. A subclass has ``control(slider, start)``, the control of a slider; ``figure()``, which draws
-    at the start and returns what stands below the controls; ``visible()``, the PNG that the reader sees now; ``positions(control)``, where a test moves it.
+    """A figure under sliders; to a front end a plain VBox. A subclass has ``control(slider, start)``, the control of a slider, and ``figure()``, which draws
+    at the start and returns what stands below the controls.
 
     Args:
         frame: takes the sliders' values by name and returns a matplotlib Figure, always of the same size.
@@ -113,12 +108,6 @@ class Panel(w.VBox):
         title, description: plain text over the controls, and under the figure.
         alt: takes what ``frame`` takes and returns the picture's text for readers who do not see it; by default title and values.
         play: name of the slider that also gets a play button.
-
-    Attributes:
-        controls: one for each slider.
-
-    Raises:
-        Exception: whatever ``frame`` raises.
     """
 
     def __init__(
@@ -143,9 +132,6 @@ class Panel(w.VBox):
         ]
         self.children = lay_out(shown, self.figure(), title, description)
         self.add_class("iclbook-sliders")
-
-    def follow(self) -> None:
-        """Do what the front end does after a control moved. A frame that does not belong to that position is a RuntimeError. In a live panel nothing is to do."""
 
     def words(self, values: dict[str, Any], shown: Sequence[str]) -> str:
         """Alt text of the frame at these values, which the controls show in these words."""
@@ -185,11 +171,6 @@ def picture_html(frame: Frame, alt: str) -> str:
     )
 
 
-def png_of(holder: w.HTML) -> bytes:
-    """The PNG inside a picture."""
-    return base64.b64decode(holder.value.rpartition("base64,")[2].rstrip('">'))
-
-
 def selection(slider: Slider, start: Any, **options: Any) -> w.SelectionSlider | w.ToggleButtons:
     """A slider through ``slider.values`` that shows their labels; names, which have no order, are buttons."""
     assert start in slider.values, f"slider {slider.name!r} cannot start at {start!r}, only at {slider.values}"
@@ -214,30 +195,3 @@ def _with_play(control: w.SelectionSlider) -> w.HBox:
     play = w.Play(min=0, max=len(control.options) - 1, value=control.index, interval=600, show_repeat=False)
     w.jslink((play, "value"), (control, "index"))
     return w.HBox([play, control], _dom_classes=["iclbook-play"])
-
-
-# -- moving every slider: one that nobody moved may hide an error until a reader moves it -----------------------------------
-
-
-def exercise(panel: Panel) -> int:
-    """Move the sliders of ``panel`` through all combinations of their positions and back to where they began; how many different frames were seen.
-
-    Raises:
-        Exception: the first error of a callback.
-        RuntimeError: a static slider shows another frame than the one drawn for its position.
-    """
-    traits = [(control, "index" if hasattr(control, "options") else "value") for control in panel.controls]
-    began, seen = [getattr(*each) for each in traits], set()
-
-    def move(place: Sequence[Any]) -> None:
-        for each, position in zip(traits, place, strict=True):
-            setattr(*each, position)
-        panel.follow()
-
-    try:
-        for place in product(*map(panel.positions, panel.controls)):
-            move(place)
-            seen.add(panel.visible())
-    finally:
-        move(began)
-    return len(seen)

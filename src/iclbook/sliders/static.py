@@ -5,7 +5,6 @@ outer Stack holds one inner Stack for each value of the first slider, and the se
 """
 
 import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import ipywidgets as w
 
 from ..drawing.figure_data import text
-from .panel import Frame, Panel, Slider, draw, picture, png_of, selection
+from .panel import Frame, Panel, Slider, draw, picture, selection
 
 #: Most characters of the numbers of all frames; beyond, only those of the frame at the start are kept.
 MAX_NUMBERS = 1_000_000
@@ -25,7 +24,6 @@ class StaticPanel(Panel):
     """A panel of precomputed frames.
 
     Attributes:
-        links: the front end's links, as (source, target) widgets with trait names.
         about: what the page says below the figure and what the browser test needs to know, for the output's metadata: which frame belongs to
             which slider indices (``frames``), the numbers as ``csv`` and which ``numbers`` these are.
     """
@@ -99,21 +97,3 @@ class StaticPanel(Panel):
     def indices(self) -> Place:
         """Where the sliders stand."""
         return tuple(control.index for control in self.controls)
-
-    def positions(self, control: w.Widget) -> range:
-        """Positions of all sliders."""
-        return range(len(control.options))
-
-    def follow(self) -> None:
-        for link in self.links:
-            (source, trait), (target, target_trait) = link.source, link.target
-            setattr(target, target_trait, getattr(source, trait))
-        place = ",".join(map(str, self.indices()))
-        if hashlib.sha256(self.visible()).hexdigest() != self.about["frames"][place]:
-            raise RuntimeError(f"{self!r} shows the wrong frame with its sliders at {place}")
-
-    def visible(self) -> bytes:
-        shown = self.stack
-        while isinstance(shown, w.Stack):
-            shown = shown.children[shown.selected_index]
-        return png_of(shown)

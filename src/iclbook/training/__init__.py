@@ -19,6 +19,5 @@ from .groups import (
     squared_error,
 )
 from .history import History
-from .one_run import train
+from .one_run import Trainer, train
 from .study import Study
-from .trainer import Trainer

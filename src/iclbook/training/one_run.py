@@ -10,10 +10,18 @@ from torch import Tensor, nn
 
 from ..errors import UserError, nearest
 from ..tasks import Batch
+from . import trainer as unchecked
 from .checks import check
 from .groups import Group, Run, squared_error
 from .history import History
-from .trainer import Trainer
+
+
+class Trainer(unchecked.Trainer):
+    """The trainer, for direct use: what would go wrong without a word is refused first (:mod:`iclbook.training.checks`), as it is of a study."""
+
+    def __init__(self, data: Any, groups: Sequence[Group], *sizes: Any, **how: Any) -> None:
+        check(data, tuple(groups))
+        super().__init__(data, groups, *sizes, **how)
 
 
 @dataclass(repr=False)
@@ -56,7 +64,6 @@ def train(
             )
     follow = {key: getattr(task, key) for key in named if hasattr(task, key)}
     group = Group("run", model, follow | sizes, (Run(seed, rate=learning_rate),), loss=loss)
-    check(task, (group,))
     trainer = Trainer(task, [group], steps, batch_size, record, device="cpu")
     history, built = trainer.train(progress=False)["run"], group.build()
     built.load_state_dict({key: torch.as_tensor(of[0]) for key, of in trainer.parameters()["run"].items()})
