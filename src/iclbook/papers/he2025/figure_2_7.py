@@ -14,7 +14,6 @@ from .circuits import Heads, Records, typical
 from .dynamics import COUNTS, PATTERNS, RATE
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
-from .trained_circuits import legend_below
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
@@ -168,10 +167,14 @@ def plot_stages(scale: float, d: int, L: int, noise_var: float) -> Figure:
             ax.plot(time, values[:, head], color=style.COLOURS[kind], label=f"{kind} head")
         ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label)
         ax.margins(y=0.25)
-        for n, (stage, at) in enumerate(dynamics.stage_times(paths.steps, omega, mu).items()):
+        ax.set_xlim(time[0] / 1.2, 1.2 * time[-1])
+        for stage, at in dynamics.stage_times(paths.steps, omega, mu).items():
             ax.axvline(RATE * at, color=style.INK, lw=0.8, ls=":")
-            ax.text(RATE * at, 0.02 + 0.08 * n, f" {STAGES[stage]}", transform=ax.get_xaxis_transform(), fontsize=8)
-    legend_below(fig, axes[0])
+            look = {"ha": "right" if stage == "zero_sum" else "left", "transform": ax.get_xaxis_transform()}
+            style.write(ax, RATE * at, 0.12 if stage == "sign" else 0.04, f" {STAGES[stage]} ", fontsize=8, **look)
+        for kind, height in (("positive", 0.78), ("negative", 0.22)):
+            look = {"color": style.COLOURS[kind], "transform": ax.get_xaxis_transform()}
+            style.write(ax, time[0], height, f"{kind} heads", **look)
     return fig
 
 

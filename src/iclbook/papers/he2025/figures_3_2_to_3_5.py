@@ -242,6 +242,9 @@ def plot_multitask(settings: Settings, run: int) -> Figure:
                     if n != m:
                         corner = j * wide + m * cell, i * tall + high + SMALL_GAP + n * cell
                         ax.add_patch(Rectangle(corner, cell, cell, fill=False, ec=style.INK, lw=1.8))
-        ax.set_yticks([i * tall + high / 2 for i in range(len(rows))], [f"H = {h}" for h in counts])
+        if ax is axes[0]:
+            style.write(ax, 1.2 * wide, high / 2, "framed: responses that\ngo to the other task", fontsize=8)
+        places = [i * tall + at for i in range(len(rows)) for at in (high / 2, high + SMALL_GAP + cell)]
+        ax.set_yticks(places, [name for h in counts for name in (f"H = {h}   KQ", "OV")])
         ax.set_title(f"setting of the {setting}")
     return fig

@@ -37,11 +37,11 @@ def effective(kq: np.ndarray, ov: np.ndarray) -> list[Head]:
     return [{"kq": columns[:, :-1], "ov": row} for columns, (row,) in zip(kq, ov, strict=True)]
 
 
-def answers(heads: list[Head], tokens: np.ndarray, query: np.ndarray, activation: str = "softmax") -> np.ndarray:
+def answers(heads: list[Head], tokens: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Predictions ``(B,)`` of heads for tokens ``(L, D)`` and queries ``(d, B)``, by the library's own :func:`iclbook.models.attention.attend`."""
     kq, ov = (torch.from_numpy(np.stack([h[name] for h in heads]).astype(float)) for name in ("kq", "ov"))
     context = torch.from_numpy(np.repeat(tokens[..., None], query.shape[1], axis=-1))
-    return attend(kq, ov[:, None], context, torch.from_numpy(query), activation)[0].numpy()
+    return attend(kq, ov[:, None], context, torch.from_numpy(query))[0].numpy()
 
 
 def on_line(x: np.ndarray, d: int) -> np.ndarray:
@@ -55,15 +55,11 @@ def pairs_on_line(task: LinearRegression, n: int) -> np.ndarray:
     return np.stack([x, x + np.sqrt(task.noise_var) * noise], -1).round(3)
 
 
-def plot_answers(
-    ax: Axes, task: LinearRegression, pairs: np.ndarray, models: dict[str, list[Head]], activation: str = "softmax"
-) -> None:
-    """The answers of models to all queries on the line (the last one in ink), one gradient step with its best rate, and the pairs."""
+def plot_answers(ax: Axes, task: LinearRegression, pairs: np.ndarray, heads: list[Head]) -> None:
+    """The answers of heads to all queries on the line, one gradient step with its best rate, and the pairs."""
     grid, d = np.linspace(-4, 4, 161), task.d
     tokens, queries = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1), on_line(grid, d)
-    colours = [style.INK] if len(models) == 1 else [style.COLOURS["dummy"], style.INK]
-    for colour, (label, heads) in zip(colours, models.items(), strict=True):
-        ax.plot(grid, answers(heads, tokens, queries.T, activation), color=colour, label=label)
+    ax.plot(grid, answers(heads, tokens, queries.T), color=style.INK, label="answer")
     eta = loss.eta_star(d, task.L, task.noise_var)
     step = theory.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])
     ax.plot(grid, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
@@ -82,7 +78,7 @@ def prompt(results: Results, task: LinearRegression) -> PageModel:
         pairs = data["pairs"][: data["shown"]]
         fig, axes = style.figure(2, height=2.9, sharey=True)
         for ax, name, model in zip(axes, ("one head", "two heads"), heads.values(), strict=True):
-            plot_answers(ax, task, pairs, {"answer": model})
+            plot_answers(ax, task, pairs, model)
             _plot_weights(ax, task.d, pairs, model)
             ax.set(title=name)
         axes[0].set_ylabel("y")
