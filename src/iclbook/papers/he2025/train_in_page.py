@@ -34,7 +34,7 @@ BEGIN = {
     "scores": "printed",
     "activation": "softmax",
 }
-#: Ends of the sliders; sizes of a batch.
+#: Ends of the sliders; sizes of a batch; how many seeds.
 LIMITS = {"heads": (1, 8), "scale": (0.01, 2.0), "rate": (1e-4, 0.03)}
 BATCHES = (16, 32, 64, 128, 256, 512, 1024)
 SEEDS = 100
@@ -126,21 +126,13 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
         "tries": tries,
         "page": "../notebooks/linear_regression.html",
     }
-    title = "Two heads learn to answer: train them here"
+    title, says = "Two heads learn to answer: train them here", f"Step {end:,}, the end of a stored run: {said}"
     description = (
         "The picture shows the end of a stored run. Press Train again: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the "
         "query, while it trains. Orange adds, blue subtracts. Discs: the weight with which a pair's response enters. Green, dashed: closed forms."
     )
-    says = f"Step {end:,}, the end of a stored run: {said}"
-    return PageModel(
-        "train",
-        data,
-        lambda: two_heads_cancel(task, history),
-        f"Answers of the heads at four moments of a run, and its loss. {says}",
-        title,
-        description,
-        says,
-    )
+    alt = f"Answers of the heads at four moments of a run, and its loss. {says}"
+    return PageModel("train", data, lambda: two_heads_cancel(task, history), alt, title, description, says)
 
 
 def shape(task: LinearRegression, heads: Sequence[Head]) -> tuple[float, float]:
