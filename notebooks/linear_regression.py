@@ -628,16 +628,13 @@ record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 # And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. There $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$:
 # there is no scale at which it stops.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "gamma along gradient flow on the approximate loss falls as t to the minus one sixth, on the closed form."}}
-flow = figure_2_7.flow_of_pair(d, L, s2)
-style.show(figure_2_7.plot_flow(flow))
-record.all(figure_2_7.flow_records(flow))
+# %% tags=["hide-input"]
+record.all(figure_2_7.flow_records(figure_2_7.flow_of_pair(d, L, s2)))
 record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; solid: the flow; dotted: the closed form on the solution manifold.* Above, the same flow, integrated
-# in this page. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
+# The flow is integrated in this page, and falls past the paper's 0.13. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
 
 # %% [markdown]
 # ## Extensions

@@ -141,12 +141,6 @@ def test_runs_of_one_sign_are_left_out_of_pairs():
     np.testing.assert_allclose(coded[2].omega[-1, 0], [0.05, 0.05])
 
 
-def test_the_flow_of_a_pair_follows_its_closed_form():
-    found = figure_2_7.flow_records(figure_2_7.flow_of_pair(D, L, S2))
-    assert found["gdlimit/slope"] == pytest.approx(-1 / 6, abs=1e-3)
-    assert found["gdlimit/closed_form"] < 0.02
-
-
 # -- predictors -------------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, median_error
 from ...store import Results
@@ -198,18 +197,3 @@ def flow_records(found: dict[str, Array]) -> Records:
         "gdlimit/slope": loglog_slope(found["times"][last], gamma),
         "gdlimit/closed_form": float(np.abs(gamma / closed - 1).max()),
     }
-
-
-def plot_flow(found: dict[str, Array]) -> Figure:
-    """gamma along gradient flow on the approximate loss, with the closed form on the solution manifold."""
-    fig, ax = style.figure(aspect=0.45)
-    ax.loglog(found["times"][1:], found["gamma"][1:], color=style.COLOURS["measured"], label="gradient flow")
-    style.theory_line(ax, found["late"], found["closed"], "closed form on the solution manifold")
-    paper = printed("he2025")["fig2.8/gamma"]
-    style.paper_line(ax, paper, f"paper: {paper:g}")
-    style.log_ticks(ax, "y", (0.03, 0.05, 0.1, 0.2, 0.3))
-    ax.set(xlabel="time (rate × steps)", ylabel="γ")
-    ax.text(1, 0.97 * paper, f"paper: {paper:g}", color=style.COLOURS["paper"], fontsize=9, va="top")
-    words = "flow, and closed form\non the manifold (dotted)"
-    ax.text(1, 0.045, words, color=style.COLOURS["measured"], fontsize=9)
-    return fig

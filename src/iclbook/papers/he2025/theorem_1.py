@@ -109,14 +109,8 @@ def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> F
     ax.axhline(limit, color=colour, ls=":", lw=1.2, label="its limit for L → ∞")
     style.paper_line(ax, 1.0, "paper: 1 (minimum of the approximate loss)")
     trained = np.concatenate([h.settled(np.abs(h.omega))[:, 0] for h in readings.values()]) * np.sqrt(d)
-    ax.plot(
-        [L] * len(trained),
-        trained,
-        "s",
-        ms=7,
-        color=style.COLOURS[1],
-        label="trained heads, both scalings of the scores",
-    )
+    look = {"ms": 7, "color": style.COLOURS[1], "label": "trained heads, both readings of the scores"}
+    ax.plot([L] * len(trained), trained, "s", **look)
     ax.set(xscale="log", xlabel="context length L", ylabel=r"$\omega\,\sqrt{d}$")
     ax.legend(fontsize=8)
     return fig
