@@ -366,7 +366,7 @@ record.verdicts("fig2.8", "kf4")
 # The two printed numbers agree with each other. For each $\gamma$ one sum of $\mu$ is best (the curve of these is the [solution manifold](#the-solution-manifold)), and a sum of 3.5 goes with
 # $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three and four heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three or more heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
     trained_circuits.plot_splits({h: every[h] for h in every if h > 2}), of=[iso]
 )
