@@ -37,12 +37,14 @@ def opened() -> Iterator[Callable[[int, int], float]]:
     """A page with the model that trains: a function of heads and steps that gives their steps a second."""
     from selenium import webdriver
 
-    from iclbook.papers.he2025.train_in_page import train_in_page, trainer
+    from iclbook.models import Attention
+    from iclbook.papers.he2025.train_in_page import train_in_page
     from iclbook.sliders.page_model import inline, markup
     from iclbook.tasks import LinearRegression
+    from iclbook.training.one_run import train
 
     task = LinearRegression()
-    model = train_in_page(task, trainer(task, {}, 2, range(3)).train(progress=False)["page"])
+    model = train_in_page(task, train(Attention, task, steps=2, record=range(3), n_heads=2))
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         figure = markup(model, model.title, model.description) + inline(model.name)

@@ -63,7 +63,6 @@ from iclbook.papers.he2025.circuits import (
 )
 from iclbook.papers.he2025.runs import BATCHES, PAPER_HEADS
 from iclbook.papers.he2025.train_in_page import train_in_page
-from iclbook.papers.he2025.train_live import show_training
 from iclbook.sliders import show_model
 
 style.use()
@@ -173,7 +172,7 @@ style.show()
 # The panel, at the head of the page, takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
 
 # %% tags=["hero", "hide-input"]
-show_training(train_in_page(task, history), task, n_heads)
+show_model(train_in_page(task, history))
 
 # %% [markdown]
 # ## The runs
@@ -345,8 +344,8 @@ record.all(trained_circuits.limits({"text": several, "code": several_coded}))
 record.all(trained_circuits.common_scale(several, adam[2], d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Means over seeds; dashed: as coded;
-# horizontal: the paper's values.*
+# *The scale $\gamma$, which all $|\omega|$ share, and the sum of the positive $\mu$ end alike for any number of heads (paper: Figure 2.8). Means over seeds; dashed
+# curves: as coded.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.8", "kf4")
@@ -367,16 +366,15 @@ record.verdicts("fig2.8", "kf4")
 # The two printed numbers agree with each other. For each $\gamma$ one sum of $\mu$ is best (the curve of these is the [solution manifold](#the-solution-manifold)), and a sum of 3.5 goes with
 # $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three and four heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
+# %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three or more heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
-    trained_circuits.plot_splits({h: every[h] for h in PAPER_HEADS if h > 2}), of=[iso]
+    trained_circuits.plot_splits({h: every[h] for h in every if h > 2}), of=[iso]
 )
 record.all(trained_circuits.finding_2({"text": several, "code": several_coded}))
 record.verdicts("kf2")
 record.all(
     trained_circuits.eight_heads(*(heads[h] for h in (8, 4, 2))) if 8 in heads else {}
 )
-trained_circuits.settled_table(heads[8]) if 8 in heads else None
 
 # %% [markdown]
 # *All heads except dummies (grey) share one $|\omega|$; each seed splits $\mu$ differently, and only the sums agree. A column is a seed, a dot or a block a head; dashed: the paper's values.*
@@ -481,9 +479,9 @@ record.all(
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
-# Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt. Debiased gradient descent, with the best rate for each model, leaves almost none of the variance
-# of $\hat y_q$ unexplained in any run of two to four heads. Neither does the *two-head form*, in which all positive heads are merged into one and all negative heads into another. Vanilla gradient
-# descent leaves more.
+# Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt. Debiased gradient descent, with the best rate for each model, leaves at most {glue:text}`kf3/most`
+# of the variance of $\hat y_q$ unexplained in any run of two to four heads; vanilla gradient descent leaves {glue:text}`kf3/least_vanilla` or more. The *two-head form*, in which all positive heads
+# are merged into one and all negative heads into another, leaves as little.
 #
 # Is that near the Bayes estimator? At the training length the error is {glue:text}`nearbayes/total_at_L` times that of ridge regression. But both include the noise. For the excess over it the
 # factor is {glue:text}`nearbayes/excess_at_L`, and it grows with the context, for the step keeps the rate of the training length.
@@ -605,7 +603,7 @@ record.verdicts("thm1.3", "q-bayes-ratio", "q-bayes-finite", "gd-coincide")
 style.show(figure_2_7.plot_stages(0.03, d, L, s2))
 
 # %% [markdown]
-# *First the signs settle, then the $\mu$ sum to zero, then all heads share one $|\omega|$: four heads from one start of scale 0.03. Orange: heads that add; blue: heads that subtract; dotted: from when
+# *First the signs settle, then the $\mu$ sum to zero, then all heads share one $|\omega|$: four heads from one start of scale 0.03. Dotted: from when
 # each holds for good.*
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "When sign matching, zero sum and homogeneous scaling appear for good, for 2, 3 and 4 heads."}}
@@ -630,16 +628,13 @@ record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 # And then? On the manifold the loss rises as $\gamma^4$, so gradient flow slides towards $\gamma = 0$ ever more slowly. There $\dot\gamma \propto -\gamma^7$, hence $\gamma \propto t^{-1/6}$:
 # there is no scale at which it stops.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "gamma along gradient flow on the approximate loss falls as t to the minus one sixth, on the closed form."}}
-flow = figure_2_7.flow_of_pair(d, L, s2)
-style.show(figure_2_7.plot_flow(flow))
-record.all(figure_2_7.flow_records(flow))
+# %% tags=["hide-input"]
+record.all(figure_2_7.flow_records(figure_2_7.flow_of_pair(d, L, s2)))
 record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# *The scale $\gamma$ falls for ever along the flow, past the paper's 0.13 (dashed). Both axes are logarithmic; solid: the flow; dotted: the closed form on the solution manifold.* Above, the same flow, integrated
-# in this page. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
+# The flow is integrated in this page, and falls past the paper's 0.13. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
 
 # %% [markdown]
 # ## Extensions
@@ -751,8 +746,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Frozen at its training length, linear attention fails at other lengths; divided by the length at hand, it does as well as softmax (paper: Figure 4.1). Circles: $1/L$ of the context at hand;
-# crosses: frozen, beside the closed form; vertical line: the training length.*
+# *Frozen at its training length, linear attention fails at other lengths; divided by the length at hand, it does as well as softmax (paper: Figure 4.1).*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4.1", "q-length", "linear-by-softmax")

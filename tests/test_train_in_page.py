@@ -18,7 +18,6 @@ from iclbook.models import Attention
 from iclbook.native import compiler, webassembly
 from iclbook.papers.crossing import waits_in_page as crossing_waits
 from iclbook.papers.he2025 import train_in_page as train
-from iclbook.papers.he2025.train_live import MARKS, TrainingPanel
 from iclbook.training import Group, Run, Trainer
 
 #: Units in the last place of a run's largest parameter by which the page's parameters may differ after some hundred steps; measured: 1 to 40.
@@ -105,7 +104,7 @@ def by_the_trainer(settings: dict, record: list[int]) -> list[tuple[float, np.nd
         "d": TASK.d,
         "n_heads": chosen["heads"],
         "activation": chosen["activation"],
-        "score_scale": train.SCALES[chosen["scores"]],
+        "score_scale": {"printed": "none", "coded": "code"}[chosen["scores"]],
     }
     run = Run(chosen["seed"], rate=chosen["rate"], init_scale=chosen["scale"])
     group = Group("run", Attention, kwargs, (run,), keep=names, may_diverge=True)
@@ -468,28 +467,6 @@ def test_a_browser_that_compiles_nothing_and_a_policy_against_workers(page, tmp_
         plays_its_stored_run(free, guarded.as_uri(), at_once=False)
     finally:
         free.close()
-
-
-# ---- with a kernel -----------------------------------------------------------------------------------------------------
-
-
-def test_in_a_notebook_the_library_trains_and_the_figure_follows():
-    panel = TrainingPanel(TASK, "title", "description")
-    empty = panel.picture.value
-    for _ in range(3):
-        panel.advance()
-    assert panel.trainer.done == MARKS[2]
-    assert panel.picture.value != empty
-    assert f"Step {MARKS[2]}" in panel.says.value
-    wanted = train.trainer(TASK, {}, MARKS[2], [MARKS[2]]).train(progress=False)["page"]
-    assert np.array_equal(panel.history().circuits["kq"][-1], wanted.circuits["kq"][-1])
-    panel.controls[0].value = 3
-    assert panel.trainer.done == 0
-    assert panel.history().circuits["kq"].shape[2] == 3
-    panel.play = lambda: None  # an experiment plays on a kernel's loop; here only its settings count
-    for _, name, settings, *_ in reversed(train.TRIES):
-        panel.tries.value = name
-        assert panel.settings == train.BEGIN | settings
 
 
 # ---- waits in the crossing -----------------------------------------------------------------------------------------------

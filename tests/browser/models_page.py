@@ -14,7 +14,7 @@ from iclbook.models import Attention
 from iclbook.models.functional_gd import FunctionalGD
 from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025 import page_models as he2025
-from iclbook.papers.he2025.train_in_page import train_in_page, trainer
+from iclbook.papers.he2025.train_in_page import BEGIN, train_in_page
 from iclbook.papers.recall2025 import stage_figures as recall2025
 from iclbook.papers.recall2025 import stages
 from iclbook.papers.wang2025 import sliders as wang2025
@@ -22,6 +22,7 @@ from iclbook.sliders import PageModel
 from iclbook.sliders.page_model import markup
 from iclbook.store import Results
 from iclbook.tasks import LinearRegression
+from iclbook.training.one_run import train
 
 from .harness import Browser
 
@@ -84,7 +85,7 @@ def models() -> dict[str, PageModel]:
         recall2025.race(POPULATION),
         wang2025.label_square(categorical_results()),
         waiting_time(),
-        train_in_page(TASK, trainer(TASK, {}, 100, range(101)).train(progress=False)["page"]),
+        train_in_page(TASK, train(Attention, TASK, 100, BEGIN["seed"], BEGIN["rate"], record=range(101), n_heads=2)),
         train_waits(TASK),
     )
     return {model.name: model for model in made}

@@ -1,7 +1,10 @@
 """Circuits whose heads are known exactly, and an independent estimate of the true loss."""
 
+from functools import cache
+
 import numpy as np
 
+from iclbook import theory
 from iclbook.papers.he2025 import loss
 from iclbook.papers.he2025.circuits import Heads, read_heads
 
@@ -56,6 +59,17 @@ def pairs(gammas, mus=None) -> Heads:
     """Two heads at plus and minus each gamma, a run each."""
     gammas, mus = (np.asarray(v, dtype=float) for v in (gammas, gammas if mus is None else mus))
     return still(np.stack([gammas, -gammas], -1), np.stack([mus, -mus], -1))
+
+
+@cache
+def prompts(d: int, L: int, s2: float) -> theory.Prompts:
+    return theory.sample_prompts(60_000, d, L, s2, seed=11)
+
+
+def z_score(prediction, batch, expected: float) -> float:
+    """Distance of the mean squared error from what is expected, in standard errors."""
+    mean, error = squared_error(prediction, batch)
+    return (mean - expected) / error
 
 
 def squared_error(prediction, prompts) -> tuple[float, float]:

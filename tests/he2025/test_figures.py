@@ -141,12 +141,6 @@ def test_runs_of_one_sign_are_left_out_of_pairs():
     np.testing.assert_allclose(coded[2].omega[-1, 0], [0.05, 0.05])
 
 
-def test_the_flow_of_a_pair_follows_its_closed_form():
-    found = figure_2_7.flow_records(figure_2_7.flow_of_pair(D, L, S2))
-    assert found["gdlimit/slope"] == pytest.approx(-1 / 6, abs=1e-3)
-    assert found["gdlimit/closed_form"] < 0.02
-
-
 # -- predictors -------------------------------------------------------------------------------------------------------
 
 
@@ -279,11 +273,3 @@ def test_a_pair_has_formed_where_both_matrices_have_the_form_and_signs_differ():
     h = SimpleNamespace(settled=lambda of: of, kq_deviation=off, ov_deviation=0 * off, omega=omega)
     assert figures_4_1_and_4_2.formed(h) == 2
     assert figures_4_1_and_4_2.formed(SimpleNamespace(**vars(h) | {"kq_deviation": 0 * off, "ov_deviation": off})) == 2
-
-
-def test_the_table_of_settled_heads_names_its_rows():
-    h = SimpleNamespace(settled=lambda of: of, omega=np.array([[0.5, -0.25]]), mu=np.array([[3.0, -2.0]]))
-    assert trained_circuits.settled_table(h).rows == [
-        {"": "ω", "1": "0.50", "2": "-0.25"},
-        {"": "μ", "1": "3.00", "2": "-2.00"},
-    ]

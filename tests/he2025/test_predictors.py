@@ -1,22 +1,14 @@
-"""Prediction errors of He et al. 2025: GD, debiased GD, ridge, their limits, Theorem 1.3, test length, preconditioners."""
+"""Prediction errors of He et al. 2025: GD, debiased GD, ridge, their limits, preconditioners."""
 
 import numpy as np
 import pytest
 import torch
-from he2025.circuits_kit import squared_error
+from he2025.circuits_kit import prompts, squared_error, z_score
 from scipy.optimize import minimize, minimize_scalar
 
 from iclbook import theory
 from iclbook.papers.he2025 import figure_3_1, loss, predictors
 from iclbook.tasks import LinearRegression
-
-PROMPTS = {}
-
-
-def prompts(d, L, s2):
-    if (d, L, s2) not in PROMPTS:
-        PROMPTS[d, L, s2] = theory.sample_prompts(60_000, d, L, s2, seed=11)
-    return PROMPTS[d, L, s2]
 
 
 def ridge(lam, x, y, x_q):
@@ -24,11 +16,6 @@ def ridge(lam, x, y, x_q):
     gram = np.swapaxes(x, -1, -2) @ x + lam * np.eye(x.shape[-1])
     beta = np.linalg.solve(gram, np.swapaxes(x, -1, -2) @ y[..., None])[..., 0]
     return np.einsum("...d,...d->...", x_q, beta)
-
-
-def z_score(prediction, batch, expected):
-    mean, error = squared_error(prediction, batch)
-    return (mean - expected) / error
 
 
 @pytest.mark.parametrize(("d", "L", "s2"), [(5, 40, 0.1), (4, 3, 0.5), (3, 2, 0.0)])
@@ -74,33 +61,6 @@ def test_limiting_ridge_risk():
     assert float(theory.debiased_gd_error(eta, 4000, 32_000, 0.1)) == pytest.approx(
         float(predictors.gd_risk_limit(0.125, 0.1)), abs=1e-4
     )
-
-
-def test_theorem_bound_holds_for_total_risk_only():
-    xi, s2 = np.geomspace(1e-2, 1e2, 41)[:, None], np.geomspace(1e-2, 1e2, 41)
-    gd, bayes = predictors.gd_risk_limit(xi, s2), predictors.bayes_risk_limit(xi, s2)
-    admitted, bound = s2 + 1 / xi > 1, predictors.theorem_bound(xi, s2)
-    assert np.all(gd / bayes >= 1 - 1e-12)
-    assert np.all(gd / bayes <= bound * (1 + 1e-12))
-    assert not np.all(((gd - s2) / (bayes - s2) <= bound)[admitted])
-    assert not admitted.all()
-    # a bound with sigma^-2 left out would fail
-    assert np.any((gd / bayes - 1 > (bound - 1) * s2)[admitted])
-
-
-def test_linear_attention_against_length():
-    d, s2, train = 5, 0.1, 40
-    eta = float(theory.vanilla_gd_best_eta(d, train, s2))
-    lengths = np.arange(2, 2000)
-    frozen = theory.vanilla_gd_error(eta * lengths / train, d, lengths, s2)
-    free = theory.vanilla_gd_error(eta, d, lengths, s2)
-    assert np.all(np.diff(free) < 0)
-    best = train / eta - (d + 1 + s2 * d) / 2  # beyond it the error rises without bound
-    assert abs(lengths[np.argmin(frozen)] - best) <= 1
-    assert np.all(np.diff(frozen)[lengths[:-1] > best] > 0)
-    batch = prompts(d, train, s2)
-    frozen_20 = theory.vanilla_gd(eta * 20 / train, batch.x[:, :20], batch.y[:, :20], batch.x_q)
-    assert abs(z_score(frozen_20, batch, frozen[lengths == 20][0])) < 5
 
 
 def preconditioned_error(omega, cov, L, s2):

@@ -52,7 +52,7 @@ COLOURS = {heads: PALETTE[heads % len(PALETTE)] for heads in range(100)} | {
     2: "#332288",
     3: "#009E73",
     4: "#735300",
-    8: "#C0609A",
+    8: "#7A8B00",
 }
 #: A second cue beside colour, for prints in grey and for colour-blind readers.
 MARKERS = {heads: "hpPX*<>"[heads % 7] for heads in range(100)} | {1: "o", 2: "s", 3: "^", 4: "D", 8: "v"}
@@ -158,6 +158,12 @@ def name_ends(ax: Axes, apart: float = 0.08) -> None:
     for height, (_, n) in zip(heights, ends, strict=True):
         look = {"xycoords": "axes fraction", "xytext": (4, 0), "textcoords": "offset points", "va": "center"}
         ax.annotate(lines[n].get_label(), (1, height), fontsize=8.5, color=lines[n].get_color(), **look)
+
+
+def write(ax: Axes, x: float, y: float, words: str, color: str = INK, **look: Any) -> None:
+    """Write words at data coordinates on the colour of the ground, so that no line strikes them."""
+    box = {"fc": GROUND, "ec": "none", "alpha": 0.85, "pad": 1}
+    ax.text(x, y, words, **{"color": color, "fontsize": 9, "va": "center", "bbox": box} | look)
 
 
 def log_ticks(ax: Axes, axis: str, ticks: Sequence[float]) -> None:

@@ -139,25 +139,26 @@ def show_circuits(results: Results, few: bool) -> None:
 
 def plot_architecture(d: int) -> Figure:
     """Figure 1: how a head makes its weights and its answer, starred entries of KQ and OV without effect; six columns stand for all tokens."""
-    fig, axes = style.figure(2, height=1.8)
+    fig, axes = style.figure(2, height=2.0)
     D, L = d + 1, 6
     column, row, every = np.arange(D)[None] < d, np.arange(D)[:, None] == d, np.ones((1, 1), bool)
     panels = {
-        "where a head looks": [(r"$Z^\top$", L, D, every), ("KQ", D, D, column), ("$z_q$", D, 1, every)],
-        "what it passes on": [("OV", D, D, row), ("$Z$", D, L, every), ("weights", L, 1, every)],
+        "where a head looks": [(r"$Z^\top$", L, D, every), ("$KQ$", D, D, column), ("$z_q$", D, 1, every)],
+        "what it passes on": [("$OV$", D, D, row), ("$Z$", D, L, every), ("weights", L, 1, every)],
     }
-    ends = r"$\to$ smax" "\n" r"$\to$ weights", r"$\to$ last entry:" "\n" r"one part of $\hat y_q$"
+    ends = "= scores\nsmax(scores)\n= weights", r"last entry:" "\na part of\n" r"the answer $\hat y_q$"
     for ax, (title, parts), end in zip(axes, panels.items(), ends, strict=True):
         left, look = 0.0, {"ha": "center", "va": "center"}
         for name, rows, columns, used in parts:
             for (i, j), matters in np.ndenumerate(np.broadcast_to(used, (rows, columns))):
-                fill = {"fc": style.COLOURS["debiased"] if matters else style.GRID, "alpha": 0.35 if matters else 1}
+                fill = {"fc": style.COLOURS["debiased"] if matters else style.GRID, "alpha": 0.5 if matters else 1}
                 ax.add_patch(Rectangle((left + j, i), 1, 1, ec=style.GROUND, lw=1, **fill))
                 text = "0" if (name, i) == ("$z_q$", d) else "" if matters else "*"
                 ax.text(left + j + 0.5, i + 0.5, text, fontsize=9, **look)
             ax.text(left + columns / 2, -0.7, name, **look)
             left += columns + 0.8
         ax.text(left, 3, end, va="center", fontsize=9)
-        ax.set(xlim=(-0.2, left + 5.4), ylim=(6.3, -1.4), aspect="equal", title=title)
+        ax.text(0, 6.7, "*  changes no answer", va="center", fontsize=9)
+        ax.set(xlim=(-0.2, left + 5.4), ylim=(7.2, -1.4), aspect="equal", title=title)
         ax.set_axis_off()
     return fig

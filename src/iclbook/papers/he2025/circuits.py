@@ -92,26 +92,17 @@ def by_reading(figure: str) -> Callable[[Callable[[Any], Records]], Callable[[Ma
     """Decorator: from ``{NAME: value}`` of heads to ``{figure/READING/NAME: value}`` of the heads of every reading of the score scale."""
 
     def decorate(values: Callable[[Any], Records]) -> Callable[[Mapping[str, Any]], Records]:
-        @wraps(values)
-        def records(readings: Mapping[str, Any]) -> Records:
-            return {
-                f"{figure}/{reading}/{k}": v for reading, heads in readings.items() for k, v in values(heads).items()
-            }
+        def records(of: Mapping[str, Any]) -> Records:
+            return {f"{figure}/{reading}/{k}": v for reading in of for k, v in values(of[reading]).items()}
 
-        return records
+        return wraps(values)(records)
 
     return decorate
 
 
 class Heads(NamedTuple):
-    """Parameters of each head, read from single-task circuits.
-
-    Attributes:
-        steps: ``(T,)`` recorded steps.
-        omega, mu: ``(T, R, H)`` mean diagonal of the top ``d x d`` block of KQ, the score scale included, and last entry of OV.
-        kq_deviation: ``(T, R, H)`` Frobenius norm of the effective columns of KQ minus (omega I; 0), over that of (omega I; 0).
-        ov_deviation: ``(T, R, H)`` norm of OV's row without its last entry, over abs(mu).
-    """
+    """Two numbers per head ``(T, R, H)`` at ``steps`` ``(T,)``: mean diagonal of KQ's top ``d x d`` block, the score scale included, and last entry of OV; and
+    the norm of all else in KQ's effective columns and in OV's row, over that of (omega I; 0) and over abs(mu)."""
 
     steps: Array
     omega: Array

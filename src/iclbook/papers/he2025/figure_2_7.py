@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...claims import printed
 from ...drawing import style
 from ...statistics import Estimate, median_error
 from ...store import Results
@@ -14,7 +13,6 @@ from .circuits import Heads, Records, typical
 from .dynamics import COUNTS, PATTERNS, RATE
 from .loss import Array, coupling, manifold_flow_gamma, stage_one_terms
 from .predictors import loglog_slope
-from .trained_circuits import legend_below
 
 # -- outcome frequencies: Figure 2.7 ------------------------------------------------------------------------------------
 
@@ -168,10 +166,14 @@ def plot_stages(scale: float, d: int, L: int, noise_var: float) -> Figure:
             ax.plot(time, values[:, head], color=style.COLOURS[kind], label=f"{kind} head")
         ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=label)
         ax.margins(y=0.25)
-        for n, (stage, at) in enumerate(dynamics.stage_times(paths.steps, omega, mu).items()):
+        ax.set_xlim(time[0] / 1.2, 1.2 * time[-1])
+        for stage, at in dynamics.stage_times(paths.steps, omega, mu).items():
             ax.axvline(RATE * at, color=style.INK, lw=0.8, ls=":")
-            ax.text(RATE * at, 0.02 + 0.08 * n, f" {STAGES[stage]}", transform=ax.get_xaxis_transform(), fontsize=8)
-    legend_below(fig, axes[0])
+            look = {"ha": "right" if stage == "zero_sum" else "left", "transform": ax.get_xaxis_transform()}
+            style.write(ax, RATE * at, 0.12 if stage == "sign" else 0.04, f" {STAGES[stage]} ", fontsize=8, **look)
+        for kind, height in (("positive", 0.78), ("negative", 0.22)):
+            look = {"color": style.COLOURS[kind], "transform": ax.get_xaxis_transform()}
+            style.write(ax, time[0], height, f"{kind} heads", **look)
     return fig
 
 
@@ -195,18 +197,3 @@ def flow_records(found: dict[str, Array]) -> Records:
         "gdlimit/slope": loglog_slope(found["times"][last], gamma),
         "gdlimit/closed_form": float(np.abs(gamma / closed - 1).max()),
     }
-
-
-def plot_flow(found: dict[str, Array]) -> Figure:
-    """gamma along gradient flow on the approximate loss, with the closed form on the solution manifold."""
-    fig, ax = style.figure(aspect=0.45)
-    ax.loglog(found["times"][1:], found["gamma"][1:], color=style.COLOURS["measured"], label="gradient flow")
-    style.theory_line(ax, found["late"], found["closed"], "closed form on the solution manifold")
-    paper = printed("he2025")["fig2.8/gamma"]
-    style.paper_line(ax, paper, f"paper: {paper:g}")
-    style.log_ticks(ax, "y", (0.03, 0.05, 0.1, 0.2, 0.3))
-    ax.set(xlabel="time (rate × steps)", ylabel="γ")
-    ax.text(1, 0.97 * paper, f"paper: {paper:g}", color=style.COLOURS["paper"], fontsize=9, va="top")
-    words = "flow, and closed form\non the manifold (dotted)"
-    ax.text(1, 0.045, words, color=style.COLOURS["measured"], fontsize=9)
-    return fig

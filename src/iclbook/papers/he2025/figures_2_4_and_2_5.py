@@ -167,6 +167,8 @@ def predictor_records(results: Results, heads: Mapping[int, Heads], prompts: Pro
     of_difference = over_blocks(lambda y, v, g: unexplained(y, v) - unexplained(y, g), first, vanilla, debiased)
     return {
         "kf3/unexplained": every(left, left, over_blocks(unexplained, first, debiased)),
+        "kf3/most": float(np.max(np.concatenate(left))),
+        "kf3/least_vanilla": float(np.min(np.concatenate(left_vanilla))),
         "kf3/unexplained_vanilla": every(left_vanilla, apart, of_difference),
         "twohead/unexplained": every(missed, missed, over_blocks(unlike_pair, yhats[most][0], pairs[most][0])),
     }
@@ -201,12 +203,11 @@ def plot_error_by_length(curves: Curves, trained: int) -> Figure:
     says = printed("he2025")
     for name in ("code/one_head", "code/two_heads"):
         ax.plot(says["code/lengths"], says[name], "x", color=style.COLOURS["paper"], ms=7, mew=1.8, zorder=5)
-    look = {"fontsize": 9, "va": "center"}
-    ax.text(says["code/lengths"][0] + 5, says["code/one_head"][0], "× printed", color=style.COLOURS["paper"], **look)
-    ax.text(55, 0.48, "one head", color=style.COLOURS[1], **look)
-    ax.text(55, 0.12, "two or more heads", color=style.COLOURS[2], **look)
-    ratio.text(lengths[-1], 0.99, "H = 8", color=style.COLOURS[8], ha="right", **look)
-    ratio.text(lengths[-1], 1.004, "H = 3, 4", color=style.COLOURS[3], ha="right", **look)
+    style.write(ax, says["code/lengths"][0] + 5, says["code/one_head"][0], "× paper's code", style.COLOURS["paper"])
+    style.write(ax, 55, 0.48, "one head", style.COLOURS[1])
+    style.write(ax, 55, 0.12, "two or more heads", style.COLOURS[2])
+    style.write(ratio, lengths[-1], 0.988, "H = 8", style.COLOURS[8], ha="right")
+    style.write(ratio, lengths[-1], 1.005, "H = 3, 4", style.COLOURS[3], ha="right")
     ratio.set(xlabel="context length L", ylabel="error over that of H = 2", ylim=(0.97, 1.03))
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     place = {"xycoords": ("data", "axes fraction"), "xytext": (4, 6), "textcoords": "offset points"}
@@ -232,9 +233,9 @@ def plot_estimators(curves: Curves, by: Mapping[str, Array | Estimate]) -> Figur
     right.errorbar(two.lengths, 100 * (two.mean / best - 1), 100 * two.error / best, **look)
     left.set(xlabel="context length L", ylabel="ICL error", ylim=(0, None))
     right.set(xlabel="context length L", ylabel="error above debiased GD (%)")
-    left.text(30, 0.42, "two heads,\none step of GD in both forms", color=style.COLOURS[2], fontsize=9, va="center")
-    left.text(30, 0.06, "optimal ridge (Bayes)", fontsize=9, va="center")
-    right.text(42, 2.6, "two heads", color=style.COLOURS[2], fontsize=9, va="center")
-    right.text(45, -1.5, "vanilla GD", color=style.COLOURS["gd"], fontsize=9, va="center")
-    right.text(two.lengths[-1], -0.1, "debiased GD", fontsize=9, va="top", ha="right")
+    style.write(left, 30, 0.42, "two heads,\none step of GD in both forms", style.COLOURS[2])
+    style.write(left, 30, 0.06, "optimal ridge (Bayes)")
+    style.write(right, 42, 2.6, "two heads", style.COLOURS[2])
+    style.write(right, 45, -1.5, "vanilla GD", style.COLOURS["gd"])
+    style.write(right, two.lengths[-1], -0.25, "debiased GD", ha="right")
     return fig

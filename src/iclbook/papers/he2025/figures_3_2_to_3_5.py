@@ -24,26 +24,17 @@ SERVES = 0.1
 
 
 class MultiHeads(NamedTuple):
-    """Two-task circuits at the end of training.
+    """Two-task circuits at the end of training; ``scale`` is the factor on the scores, which ``top`` and ``omega`` include."""
 
-    Attributes:
-        kq, ov: ``(R, H, D, d)`` KQ's effective columns, and ``(R, H, N, D)`` OV's read-out rows.
-        scale: the factor on the scores.
-        top, omega: ``(R, H, d, d)`` KQ's top block, the score scale included, and its diagonal ``(R, H, d)``.
-        response, mu: ``(R, H, N, N)`` OV's response block, and its diagonal ``(R, H, N)``.
-        by_group: ``(R, H, 3)`` mean omega of each feature group: own to task 1, shared, own to task 2.
-        transfer: ``(R, N, 3)`` sums over the heads of mu_n omega_S: the step size with which task n uses feature group S.
-    """
-
-    kq: Array
-    ov: Array
+    kq: Array  # (R, H, D, d) effective columns
+    ov: Array  # (R, H, N, D) read-out rows
     scale: float
-    top: Array
+    top: Array  # (R, H, d, d) of KQ, and its diagonal
     omega: Array
-    response: Array
+    response: Array  # (R, H, N, N) block of OV, and its diagonal
     mu: Array
-    by_group: Array
-    transfer: Array
+    by_group: Array  # (R, H, 3) mean omega of each feature group: own to task 1, shared, own to task 2
+    transfer: Array  # (R, N, 3) sum over the heads of mu_n omega_S: the step with which task n uses feature group S
 
 
 #: Heads of two tasks by number of heads, and these by setting.
@@ -97,10 +88,8 @@ def read_settings(runs: Mapping[str, Results], tasks: Mapping[str, MultiTaskRegr
         thirds = [list(range(2 * third)), list(range(third, t.d))]
         assert [list(support) for support in t.supports] == thirds, "feature groups are thirds of the features"
     scales = {setting: 1.0 if setting == "text" else code_scale(t.d, t.n_tasks) for setting, t in tasks.items()}
-    return {
-        setting: {h: read_multi_heads(runs[setting].group(f"h{h}"), scale) for h in PAPER_HEADS}
-        for setting, scale in scales.items()
-    }
+    groups = {setting: {h: of.group(f"h{h}") for h in PAPER_HEADS} for setting, of in runs.items()}
+    return {s: {h: read_multi_heads(group, scales[s]) for h, group in by_h.items()} for s, by_h in groups.items()}
 
 
 def pattern(by_h: ByCount) -> Records:
@@ -230,18 +219,19 @@ def plot_multitask(settings: Settings, run: int) -> Figure:
     counts, cell = list(next(iter(settings.values()))), 1.6
     fig, axes = style.figure(len(settings), height=5.4)
     for ax, (setting, by_h) in zip(axes, settings.items(), strict=True):
-        rows = [
-            [(a / abs(a).max(), b / abs(b).max()) for a, b in zip(h.top[run], h.response[run], strict=True)]
-            for h in by_h.values()
-        ]
+        heads = [zip(h.top[run], h.response[run], strict=True) for h in by_h.values()]
+        rows = [[tuple(block / abs(block).max() for block in card) for card in cards] for cards in heads]
         wide, tall = draw_cards(ax, rows, (1, 1), [f"head {h}" for h in counts], cell)
         high = len(rows[0][0][0])
-        for i, heads in enumerate(rows):
-            for j, (_, response) in enumerate(heads):
+        for i, cards in enumerate(rows):
+            for j, (_, response) in enumerate(cards):
                 for n, m in np.argwhere(np.abs(response) > 0.1):
                     if n != m:
                         corner = j * wide + m * cell, i * tall + high + SMALL_GAP + n * cell
                         ax.add_patch(Rectangle(corner, cell, cell, fill=False, ec=style.INK, lw=1.8))
-        ax.set_yticks([i * tall + high / 2 for i in range(len(rows))], [f"H = {h}" for h in counts])
+        if ax is axes[0]:
+            style.write(ax, 1.2 * wide, high / 2, "framed: responses that\ngo to the other task", fontsize=8)
+        places = [i * tall + at for i in range(len(rows)) for at in (high / 2, high + SMALL_GAP + cell)]
+        ax.set_yticks(places, [name for h in counts for name in (f"H = {h}   KQ", "OV")])
         ax.set_title(f"setting of the {setting}")
     return fig

@@ -71,11 +71,11 @@ def plot_linear_attention(curves: Curves, linear: Curve, frozen: Array, closed: 
     ax.axvline(trained, color=style.COLOURS["dummy"], lw=0.8, ls=":")
     top = min(1.9, float(np.max(frozen)) * 1.05)
     ax.set(xlabel="context length L", ylabel="ICL error", ylim=(0, top))
-    look = {"ha": "right", "va": "center", "fontsize": 9}
-    ax.text(78, 0.62 * top, f"linear, 1/{trained} frozen", color=colour, **look)
-    ax.text(lengths[1], curves[1].mean[0], "softmax, one head", color=style.COLOURS[1], **look | {"ha": "left"})
-    ax.text(lengths[-1], 0.04 * top, "softmax, two heads", color=style.COLOURS[2], **look)
-    ax.text(lengths[0], 0.04 * top, "linear, 1/L at hand", color=colour, **look | {"ha": "left"})
+    style.write(ax, 78, 0.62 * top, f"× linear, 1/{trained} frozen\n(dotted: closed form)", colour, ha="right")
+    style.write(ax, lengths[1], curves[1].mean[0], "softmax, one head", style.COLOURS[1])
+    style.write(ax, lengths[-1], 0.04 * top, "softmax, two heads", style.COLOURS[2], ha="right")
+    style.write(ax, lengths[0], 0.04 * top, "○ linear, own 1/L", colour)
+    style.write(ax, trained, 0.95 * top, "training length", fontsize=8, ha="center")
     return fig
 
 

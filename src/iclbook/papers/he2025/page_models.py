@@ -37,11 +37,11 @@ def effective(kq: np.ndarray, ov: np.ndarray) -> list[Head]:
     return [{"kq": columns[:, :-1], "ov": row} for columns, (row,) in zip(kq, ov, strict=True)]
 
 
-def answers(heads: list[Head], tokens: np.ndarray, query: np.ndarray, activation: str = "softmax") -> np.ndarray:
+def answers(heads: list[Head], tokens: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Predictions ``(B,)`` of heads for tokens ``(L, D)`` and queries ``(d, B)``, by the library's own :func:`iclbook.models.attention.attend`."""
     kq, ov = (torch.from_numpy(np.stack([h[name] for h in heads]).astype(float)) for name in ("kq", "ov"))
     context = torch.from_numpy(np.repeat(tokens[..., None], query.shape[1], axis=-1))
-    return attend(kq, ov[:, None], context, torch.from_numpy(query), activation)[0].numpy()
+    return attend(kq, ov[:, None], context, torch.from_numpy(query))[0].numpy()
 
 
 def on_line(x: np.ndarray, d: int) -> np.ndarray:
@@ -55,19 +55,21 @@ def pairs_on_line(task: LinearRegression, n: int) -> np.ndarray:
     return np.stack([x, x + np.sqrt(task.noise_var) * noise], -1).round(3)
 
 
-def plot_answers(
-    ax: Axes, task: LinearRegression, pairs: np.ndarray, models: dict[str, list[Head]], activation: str = "softmax"
-) -> None:
-    """The answers of models to all queries on the line (the last one in ink), one gradient step with its best rate, and the pairs."""
+def plot_answers(ax: Axes, task: LinearRegression, pairs: np.ndarray, heads: list[Head]) -> None:
+    """The answers of heads to all queries on the line, one gradient step with its best rate, the pairs, and on each a disc: the weight with which its
+    response enters the answer at the query."""
     grid, d = np.linspace(-4, 4, 161), task.d
     tokens, queries = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1), on_line(grid, d)
-    colours = [style.INK] if len(models) == 1 else [style.COLOURS["dummy"], style.INK]
-    for colour, (label, heads) in zip(colours, models.items(), strict=True):
-        ax.plot(grid, answers(heads, tokens, queries.T, activation), color=colour, label=label)
+    ax.plot(grid, answers(heads, tokens, queries.T), color=style.INK, label="answer")
     eta = loss.eta_star(d, task.L, task.noise_var)
     step = theory.debiased_gd(eta, tokens[:, :d], pairs[:, 1], queries[:, None])
     ax.plot(grid, np.ravel(step), color=style.COLOURS["gd"], ls="--", lw=1.3, label="one gradient step")
     ax.plot(*pairs.T, ".", color=style.INK, ms=4)
+    looks = softmax([tokens @ h["kq"] @ on_line(QUERY, d) for h in heads], -1)  # (H, L)
+    weights = [h["ov"][d] for h in heads] @ looks
+    colours = [style.COLOURS["positive" if w > 0 else "negative"] for w in weights]
+    ax.scatter(*pairs.T, s=60 * np.abs(weights) * len(pairs), c=colours, alpha=0.45, lw=0)
+    ax.axvline(QUERY, color=style.COLOURS["dummy"], lw=1, ls=":")
     ax.set(xlim=(-4, 4), ylim=(-3.2, 3.2), xlabel="x")
 
 
@@ -82,9 +84,8 @@ def prompt(results: Results, task: LinearRegression) -> PageModel:
         pairs = data["pairs"][: data["shown"]]
         fig, axes = style.figure(2, height=2.9, sharey=True)
         for ax, name, model in zip(axes, ("one head", "two heads"), heads.values(), strict=True):
-            plot_answers(ax, task, pairs, {"answer": model})
-            _plot_weights(ax, task.d, pairs, model)
-            ax.set(title=name)
+            plot_answers(ax, task, pairs, model)
+            ax.set_title(name)
         axes[0].set_ylabel("y")
         axes[0].legend(fontsize=8, loc="upper left")
         return fig
@@ -98,16 +99,6 @@ def prompt(results: Results, task: LinearRegression) -> PageModel:
         "Disc: weight of a pair's response, orange added, blue subtracted. Try: drag a pair, or the open circle, the query (keys: arrows, page up and down)."
     )
     return PageModel("prompt", data, still, alt, title, description)
-
-
-def _plot_weights(ax: Axes, d: int, pairs: np.ndarray, heads: list[Head]) -> None:
-    """The query, and on every pair a disc: the weight with which its response enters the answer."""
-    tokens = np.concatenate([on_line(pairs[:, 0], d), pairs[:, 1:]], axis=-1)
-    looks = softmax([tokens @ h["kq"] @ on_line(QUERY, d) for h in heads], -1)  # (H, L)
-    weights = [h["ov"][d] for h in heads] @ looks
-    colours = [style.COLOURS["positive" if w > 0 else "negative"] for w in weights]
-    ax.scatter(*pairs.T, s=60 * np.abs(weights) * len(pairs), c=colours, alpha=0.45, lw=0)
-    ax.axvline(QUERY, color=style.COLOURS["dummy"], lw=1, ls=":")
 
 
 def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:

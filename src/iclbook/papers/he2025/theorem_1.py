@@ -22,12 +22,8 @@ from .loss import Array
 
 
 def approximation(run: Heads, points: int, d: int, L: int, s2: float) -> dict[str, Array]:
-    """The approximate loss against the true one, along the runs of ``run`` and against length at gamma = 0.03 on the manifold.
-
-    Returns:
-        ``steps`` ``(T,)``, about ``points`` of them, evenly in the logarithm; at each ``(R, T)`` the ``true`` loss and the ``approx`` one. ``lengths``, and at
-        each the signed relative errors ``gap`` of the loss and ``excess_gap`` of its excess over the noise.
-    """
+    """The ``approx`` loss and the ``true`` one ``(R, T)`` along runs, at about ``points`` ``steps`` even in the logarithm; and by ``lengths``, at gamma = 0.03 on
+    the manifold, the signed relative errors ``gap`` of the loss and ``excess_gap`` of its excess over the noise."""
     wanted = np.concatenate([[0], np.geomspace(1, run.steps[-1], points)])
     pick = np.unique([np.argmin(np.abs(run.steps - step)) for step in wanted])
     omega, mu = (values[pick].swapaxes(0, 1) for values in (run.omega, run.mu))  # (R, T, H)
@@ -112,11 +108,9 @@ def plot_single_head(readings: dict[str, Heads], d: int, L: int, s2: float) -> F
     limit = true_loss.single_head_many_examples(d, s2) * np.sqrt(d)
     ax.axhline(limit, color=colour, ls=":", lw=1.2, label="its limit for L → ∞")
     style.paper_line(ax, 1.0, "paper: 1 (minimum of the approximate loss)")
-    looks = {"text": ("s", style.PALETTE[4], "printed"), "code": ("^", style.PALETTE[2], "coded")}
-    for reading, (marker, colour, name) in looks.items():
-        trained = readings[reading].settled(np.abs(readings[reading].omega))[:, 0] * np.sqrt(d)
-        look = {"ls": "none", "ms": 7, "color": colour, "alpha": 0.8, "label": f"trained, as {name}"}
-        ax.plot([L] * len(trained), trained, marker, **look)
+    trained = np.concatenate([h.settled(np.abs(h.omega))[:, 0] for h in readings.values()]) * np.sqrt(d)
+    look = {"ms": 7, "color": style.COLOURS[1], "label": "trained heads, both readings of the scores"}
+    ax.plot([L] * len(trained), trained, "s", **look)
     ax.set(xscale="log", xlabel="context length L", ylabel=r"$\omega\,\sqrt{d}$")
     ax.legend(fontsize=8)
     return fig

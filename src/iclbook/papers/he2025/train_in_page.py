@@ -4,7 +4,7 @@ The page takes the trainer's own steps in WebAssembly (:mod:`iclbook.native.weba
 same prompts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,15 +14,14 @@ from matplotlib.figure import Figure
 from ... import theory
 from ...claims import load_ledger
 from ...drawing import style
-from ...models import Attention
 from ...random import INIT, generator
 from ...sliders import PageModel
 from ...tasks import LinearRegression
-from ...training import Group, History, Run, Trainer
+from ...training import History
 from . import true_loss
-from .circuits import Heads, read_heads
+from .circuits import code_scale
 from .loss import eta_star
-from .page_models import QUERY, SHOWN, Head, answers, effective, on_line, pairs_on_line, plot_answers
+from .page_models import QUERY, SHOWN, Head, answers, effective, on_line, pairs_on_line
 from .trained_circuits import paper_limits
 
 #: Where the page begins: two heads from PyTorch's own initialisation, at three times the paper's rate.
@@ -35,7 +34,7 @@ BEGIN = {
     "scores": "printed",
     "activation": "softmax",
 }
-#: Ends of the sliders; sizes of a batch.
+#: Ends of the sliders; sizes of a batch; how many seeds.
 LIMITS = {"heads": (1, 8), "scale": (0.01, 2.0), "rate": (1e-4, 0.03)}
 BATCHES = (16, 32, 64, 128, 256, 512, 1024)
 SEEDS = 100
@@ -53,7 +52,6 @@ ACTIVATIONS = {
     "tanh": "1 + tanh(Cx)",
     "linear": "linear",
 }
-SCALES = {"printed": "none", "coded": "code"}
 #: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
 TRY = ("key", "name", "settings", "text", "claim", "link")
 TRIES = (
@@ -67,37 +65,17 @@ TRIES = (
 )  # fmt: skip
 
 
-def trainer(task: LinearRegression, settings: Mapping[str, Any], steps: int, record: Sequence[int]) -> Trainer:
-    """The library's trainer for one run of the page; ``settings`` beside :data:`BEGIN`."""
-    chosen = BEGIN | dict(settings)
-    kwargs = {"d": task.d, "n_heads": chosen["heads"], "activation": chosen["activation"]}
-    kwargs["score_scale"] = SCALES[chosen["scores"]]
-    run = Run(chosen["seed"], rate=chosen["rate"], init_scale=chosen["scale"])
-    group = Group("page", Attention, kwargs, (run,), may_diverge=True)
-    return Trainer(task, [group], steps, chosen["batch"], record=record, device="cpu")
+def heads_at(history: History, t: int) -> list[Head]:
+    """Each head at a record of the run."""
+    return effective(history.circuits["kq"][t, 0], history.circuits["ov"][t, 0])
 
 
-def score_scale(task: LinearRegression, settings: Mapping[str, Any]) -> float:
-    """The model's factor on its scores."""
-    return Attention(task.d, 1, score_scale=SCALES[settings["scores"]]).scale
-
-
-def heads_at(history: History, t: int, scale: float) -> list[Head]:
-    """Each head at a record of the run, the score scale included."""
-    return effective(scale * history.circuits["kq"][t, 0], history.circuits["ov"][t, 0])
-
-
-def course_of_heads(task: LinearRegression, history: History, settings: Mapping[str, Any]) -> Heads:
-    """omega and mu of each head along a run."""
-    return read_heads({"steps": history.steps, **history.circuits}, score_scale(task, settings))
-
-
-def film(history: History, scale: float) -> list[dict[str, Any]]:
+def film(history: History) -> list[dict[str, Any]]:
     """Frames of a run for browsers that cannot train: step, loss and heads."""
     frames, steps = [], history.steps
     wanted = np.geomspace(max(1, steps[-1] / 1000), steps[-1], FRAMES)
     for t in np.unique([0, *np.searchsorted(steps, wanted.round())]):
-        heads = [{k: v.astype(float).round(4) for k, v in head.items()} for head in heads_at(history, t, scale)]
+        heads = [{k: v.astype(float).round(4) for k, v in head.items()} for head in heads_at(history, t)]
         loss = round(float(np.nan_to_num(history.loss[t, 0])), 4)  # before the first step there is none
         frames.append({"step": history.steps[t], "loss": loss, "heads": heads})
     return frames
@@ -122,7 +100,7 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
     for one in tries:
         one["text"] = one["text"].format(one_head=loss_levels(task)[0]["loss"])
         one["anchor"] = anchors[f"he2025/{one['claim']}"]
-    frames, end = film(history, score_scale(task, BEGIN)), int(history.steps[-1])
+    frames, end = film(history), int(history.steps[-1])
     said = sentence(task, frames[-1]["heads"])
     data = {
         "d": task.d,
@@ -130,10 +108,10 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
         "noise": layout.noise_scale,
         "beta": layout.beta_scale,
         "eta": eta_star(task.d, task.L, task.noise_var),
-        "begin": BEGIN,
+        "begin": BEGIN | {"heads": len(frames[-1]["heads"])},
         "limits": LIMITS,
         "batches": BATCHES,
-        "scores": {scores: score_scale(task, {"scores": scores}) for scores in SCALES},
+        "scores": {"printed": 1.0, "coded": code_scale(task.d)},
         "activations": [{"name": name, "text": text} for name, text in ACTIVATIONS.items()],
         # of torch's generator, which draws the initial parameters: its first word
         "states": [generator(seed, INIT).initial_seed() & 0xFFFFFFFF for seed in range(SEEDS)],
@@ -148,21 +126,13 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
         "tries": tries,
         "page": "../notebooks/linear_regression.html",
     }
-    title = "Two heads learn to answer: train them here"
+    title, says = "Two heads learn to answer: train them here", f"Step {end:,}, the end of a stored run: {said}"
     description = (
         "The picture shows the end of a stored run. Press Train again: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the "
         "query, while it trains. Orange adds, blue subtracts. Discs: the weight with which a pair's response enters. Green, dashed: closed forms."
     )
-    says = f"Step {end:,}, the end of a stored run: {said}"
-    return PageModel(
-        "train",
-        data,
-        lambda: two_heads_cancel(task, history),
-        f"Answers of the heads at four moments of a run, and its loss. {says}",
-        title,
-        description,
-        says,
-    )
+    alt = f"Answers of the heads at four moments of a run, and its loss. {says}"
+    return PageModel("train", data, lambda: two_heads_cancel(task, history), alt, title, description, says)
 
 
 def shape(task: LinearRegression, heads: Sequence[Head]) -> tuple[float, float]:
@@ -188,19 +158,9 @@ def sentence(task: LinearRegression, heads: Sequence[Head]) -> str:
     )
 
 
-def _colour(mu: float) -> str:
-    """Of a head: orange where it adds, blue where it subtracts."""
-    return style.COLOURS["positive" if mu > 0 else "negative"]
-
-
 def two_heads_cancel(task: LinearRegression, history: History) -> Figure:
     """Four moments of a run: the answer of each head by itself and their sum, to one prompt; below, the loss with these moments and the levels that it comes to."""
-    pairs, grid, scale, steps = (
-        pairs_on_line(task, SHOWN),
-        np.linspace(-4, 4, 161),
-        score_scale(task, BEGIN),
-        history.steps,
-    )
+    pairs, grid, steps = pairs_on_line(task, SHOWN), np.linspace(-4, 4, 161), history.steps
     tokens = np.concatenate([on_line(pairs[:, 0], task.d), pairs[:, 1:]], axis=-1)
     queries = on_line(grid, task.d).T
     fig, whole = style.figure(1, height=4.6)
@@ -209,9 +169,10 @@ def two_heads_cancel(task: LinearRegression, history: History) -> Figure:
     moments = np.searchsorted(steps, [10, 100, 1000, steps[-1]]).clip(max=len(steps) - 1)
     loss = fig.add_subplot(rows[1, :])
     for column, t in enumerate(moments):
-        ax, heads = fig.add_subplot(rows[0, column]), heads_at(history, t, scale)
+        ax, heads = fig.add_subplot(rows[0, column]), heads_at(history, t)
         for head in heads:
-            ax.plot(grid, answers([head], tokens, queries), color=_colour(head["ov"][-1]), lw=1)
+            colour = style.COLOURS["positive" if head["ov"][-1] > 0 else "negative"]
+            ax.plot(grid, answers([head], tokens, queries), color=colour, lw=1)
         ax.plot(grid, answers(heads, tokens, queries), color=style.INK, lw=2.2)
         ax.plot(*pairs.T, ".", color=style.INK, ms=3)
         ax.set(xlim=(-4, 4), ylim=(-4, 4), xticks=[], yticks=[])
@@ -223,34 +184,4 @@ def two_heads_cancel(task: LinearRegression, history: History) -> Figure:
         loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
         loss.text(11, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=8)
     loss.set(xscale="log", xlabel="step", ylabel="loss", xlim=(9, 1.1 * max(1000, steps[-1])), ylim=(0, 1.3))
-    return fig
-
-
-def figure(task: LinearRegression, history: History, settings: Mapping[str, Any] = BEGIN) -> Figure:
-    """A run so far: its answers to a prompt, its loss beside the closed forms, omega and mu of each head beside the paper's values."""
-    scale = score_scale(task, settings)
-    fig, axes = style.figure(2, 2, height=5.0)
-    prompt, loss, *heads = axes.ravel()
-    trajectories = {name: heads_at(history, at, scale) for name, at in (("before training", 0), ("answer", -1))}
-    plot_answers(prompt, task, pairs_on_line(task, SHOWN), trajectories, settings["activation"])
-    prompt.set_ylabel("y")
-    prompt.legend(fontsize=7, loc="upper left")
-    for level in loss_levels(task):
-        loss.axhline(level["loss"], color=style.COLOURS["gd"], ls="--", lw=1)
-        loss.text(11, level["loss"] + 0.02, f"{level['name']} {level['loss']:.3f}", fontsize=7)
-    after = history.steps > 0
-    steps = history.steps[after]
-    loss.plot(steps, history.loss[after, 0], color=style.INK)
-    found = course_of_heads(task, history, settings)
-    for ax, values, level, name in zip(heads, (found.omega, found.mu), paper_limits(), "ωμ", strict=True):
-        for sign in (1, -1):
-            style.paper_line(ax, sign * level, label="paper" if sign > 0 else None)
-        for h, values_of_head in enumerate(values[after, 0].T):
-            look = {"color": _colour(found.mu[-1, 0, h]), "ls": ("-", "--", "-.", ":")[h % 4]}
-            ax.plot(steps, values_of_head, label=f"head {h + 1}" if len(values.T) <= 4 else None, **look)
-        ax.set(ylabel=name)
-    heads[0].legend(fontsize=7, loc="lower left")
-    for ax in (loss, *heads):
-        ax.set(xscale="log", xlabel="step", xlim=(10, max(1000, history.steps[-1])))
-    loss.set(ylabel="loss", ylim=(0, 1.3))
     return fig

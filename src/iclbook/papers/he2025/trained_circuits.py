@@ -12,7 +12,6 @@ from torch import Tensor
 from ...claims import printed
 from ...draw import torch_rng
 from ...drawing import style
-from ...drawing.figure_data import Table
 from ...models import Attention
 from ...statistics import Estimate, jackknife, median_error, run_sd
 from ...store import Results
@@ -208,14 +207,6 @@ def one_sided_form(seed_sweep: Results, ends: ByCount) -> Records:
     return {f"onesided/{k}": Estimate(float(np.median(v or [0])), median_error(v or [0])) for k, v in parts.items()}
 
 
-def settled_table(h: Heads) -> Table:
-    """omega and mu of every head where training leaves them, a column a head; first run."""
-    values = {"ω": h.settled(h.omega)[0], "μ": h.settled(h.mu)[0]}
-    rows = [{"": name, **{str(k): f"{v:z.2f}" for k, v in enumerate(of, 1)}} for name, of in values.items()]
-    columns = {key: f"head {key}" if key else "quantity" for key in rows[0]}
-    return Table(rows, columns, f"Where each of {len(values['ω'])} heads settles")
-
-
 def eight_heads(eight: Heads, four: Heads, two: Heads) -> Records:
     """Eight heads of one seed, taken to vary as runs of four do: whether their abs(omega) is homogeneous, and how it compares with a pair's gamma."""
     ends, gamma = [(h.settled(h.omega), h.settled(h.mu)) for h in (eight, four)], two.settled(two.gamma).mean()
@@ -293,7 +284,8 @@ def plot_splits(by_h: ByCount) -> Figure:
     for ax, limit in zip((left, right), paper_limits(), strict=True):
         for sign in (1, -1):
             style.paper_line(ax, sign * limit, None)
-        ax.set_xticks(middles, [f"H = {n}, seed by seed" for n in by_h])
+        ax.set_xticks(middles, [f"H = {n}" for n in by_h])
+        ax.set_xlabel("a column for each seed")
         ax.grid(axis="x", visible=False)
     left.set_ylabel("ω of each head")
     right.set_ylabel("μ of the heads, stacked")
@@ -325,7 +317,13 @@ def plot_limits(text: ByCount, code: ByCount) -> Figure:
     fig, axes = plot_trajectories(trajectories, 3.3, "γ (weighted mean of |ω|)")
     for n, height in zip(text, (0.49, 0.44, 0.39), strict=False):
         axes[0].text(8e3, height, f"H = {n}", color=style.COLOURS[n], fontsize=9)
-    for ax, limit, place in zip(axes, paper_limits(), ("bottom", "top"), strict=True):
-        look = {"color": style.COLOURS["paper"], "fontsize": 9, "va": place, "textcoords": "offset points"}
-        ax.annotate(f"paper: {limit:g}", (1, limit), (0, 3 if place == "bottom" else -3), **look)
+    last = text[2].steps[-1]
+    for ax, limit, (step, side) in zip(axes, paper_limits(), ((last, "right"), (1, "left")), strict=True):
+        look = {"color": style.COLOURS["paper"], "fontsize": 9, "ha": side, "va": "top"}
+        ax.annotate(f"paper: {limit:g}", (step, limit), (0, -3), textcoords="offset points", **look)
+        ax.set_xlim(right=last)
+        ends = (line.get_ydata()[-1] for line in ax.lines[:2])  # of two heads
+        for name, end, up in zip(("as printed", "as coded"), ends, (6, -6) if ax is axes[0] else (0, 0), strict=True):
+            place = {"xytext": (4, up), "textcoords": "offset points", "va": "center"}
+            ax.annotate(name, (1, end), xycoords=("axes fraction", "data"), fontsize=8.5, **place)
     return fig
