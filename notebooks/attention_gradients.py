@@ -81,7 +81,7 @@ show_attention(
 # and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
 # more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$.
+# The mean needs no sum over keys: $\mathbb{E}_{\alpha_i}[b] = u_i \cdot g_i$. So one pass over blocks of queries gives all gradients of a causal head.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())
@@ -161,7 +161,7 @@ closed_forms_checked.plot_dominant_query(pairs)
 style.show()
 
 # %% [markdown]
-# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn; dashed: a weight ten times any other.*
+# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn; ring: the largest error of a weight ten times any other.*
 
 # %% tags=["remove-input"]
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
@@ -217,7 +217,7 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, bias frozen; frame: our setting.* With small entries
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Bias frozen.* With small entries
 # attention long stays near uniform, because the gradients of $W_Q$ and $W_K$ are of third order in the weights; a rate that sharpens it often makes the loss jump.
 #
 # The paper shows one run in four figures, so we judge all four at *one* setting for each reading. Of the settings with near-uniform first attention, a rule chooses the one where most runs sharpen
@@ -401,8 +401,8 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with
-# their standard deviations.* The table says where a mean of five seeds like the paper's is expected. Each printed standard deviation, divided by ours on the published chain, should lie between
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* The
+# table says where a mean of five seeds like the paper's is expected, and whether the printed means of this arm and of the other lie inside. Each printed standard deviation, divided by ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of draws of five of our seeds, the share
 # {glue:text}`table1/code/p_share` has one as small.
 #
@@ -478,7 +478,7 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 
 # %% [markdown]
 # *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
-# uniform attention, on a logarithmic scale: orange more, blue less. The seeds are named at the panels.*
+# uniform attention, on a logarithmic scale: before training, under the schedule, and under SGD at the same loss.*
 #
 # | Attention | each seed |
 # |---|---|
@@ -500,7 +500,7 @@ record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratios(kept["sgd"]
 record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 
 # %% [markdown]
-# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$. Median and range over seeds.*
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$.*
 
 # %% tags=["remove-input"]
 record.verdicts("gradient-sizes")
@@ -537,7 +537,7 @@ fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; dotted: the Bayes floor.*
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
@@ -597,7 +597,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Calibration comes to rest first; attention and values go on alike. Distance to the final value over that at the start, against the step; thin: seeds, thick: their mean.*
+# *Calibration comes to rest first; attention and values go on alike. Distance to the final value over that at the start; thick: mean over seeds.*
 
 # %% tags=["remove-input"]
 record.verdicts("frame-precision", "freezing", "unfurling")
@@ -659,7 +659,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each; colours end at ±1.*
+# *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each.*
 
 # %% tags=["remove-input"]
 record.verdicts("routing-def")
@@ -689,7 +689,7 @@ style.show()
 record.all(section_9.conjecture_records(draws))
 
 # %% [markdown]
-# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all. Cosine with the exact gradient; a mark is a random network, a bar a median.*
+# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all.*
 
 # %% tags=["remove-input"]
 record.verdicts("conj9.2", "conj9.3")
@@ -730,7 +730,7 @@ record.all(
 )
 
 # %% [markdown]
-# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Means over seeds, a bar at the end: their range; triangles: printed, of Paper I's larger models.*
+# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Means over seeds, and their range at the last place.*
 
 # %% [markdown]
 # None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
@@ -775,7 +775,7 @@ record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]
 # ## What to take away
-# The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
+# The closed forms are exact, and one pass over the queries gives them all. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
 # larger rate for everything, and at these rates steps times rate is what counts. On the chain attention strengthens the random preferences that it starts with, and a [linear
 # classifier of the present input](#do-both-find-the-same) predicts better. The advantage needs weights with a fixed sum.
 

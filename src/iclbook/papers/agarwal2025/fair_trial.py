@@ -141,11 +141,13 @@ def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: f
         right.annotate(ARM_NAMES[name], (best[name], -n), **beside)
     look = {"color": style.INK, "ls": (0, (1, 1.6)), "lw": 1.3}
     left.axhline(floor, **look)
+    left.text(500, floor - 0.01, "Bayes floor", va="top", fontsize=8.5)
     right.axvline(held_out_floor, **look)
+    right.text(held_out_floor + 0.01, 0.45, "Bayes floor", fontsize=8.5)
     left.set(xlabel="step", ylabel="training loss (nats)", xlim=(0, every["em"].steps[-1]))
     left.set_ylim(0.97 * min(floor, lowest), 2.11)
     style.name_ends(left, 0.075)
-    right.set(xlabel="lowest held-out loss (nats)", yticks=[], xlim=(None, held_out_floor + 0.42))
+    right.set(xlabel="lowest held-out loss (nats)", yticks=[], xlim=(None, held_out_floor + 0.42), ylim=(None, 1))
     return fig
 
 
@@ -180,13 +182,14 @@ def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[f
 
 def plot_gradient_sizes(sgd: Curves) -> Figure:
     """Size of the gradient of W_V over those of the other three matrices along SGD: median and range over seeds, step by step."""
-    fig, axes = style.figure(3, height=2.5, sharey=True)
+    fig, axes = style.figure(3, height=2.7, sharey=True)
     norms = dict(zip(MATRICES, np.moveaxis(sgd["norms"], -1, 0), strict=True))  # (records, seeds) each
     for ax, name in zip(axes, ("W_Q", "W_K", "W_O"), strict=True):
         ratio = norms["W_V"] / norms[name]
-        ax.fill_between(sgd.steps, ratio.min(1), ratio.max(1), color=COLOUR["sgd"], alpha=0.2, lw=0)
-        ax.plot(sgd.steps, np.median(ratio, 1), color=COLOUR["sgd"], lw=2)
-        ax.axhline(1, color=style.INK, lw=0.9)
+        ax.plot(sgd.steps, np.median(ratio, 1), color=COLOUR["sgd"], lw=2, label="median over seeds")
+        ax.fill_between(sgd.steps, ratio.min(1), ratio.max(1), color=COLOUR["sgd"], alpha=0.2, lw=0, label="range")
+        ax.axhline(1, color=style.INK, lw=0.9, label="equal")
         ax.set(xlabel="step of SGD", title=f"$W_V$ over ${name}$")
     axes[0].set_ylabel("ratio of norms")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig

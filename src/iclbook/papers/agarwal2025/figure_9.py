@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -85,18 +86,16 @@ def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
     centre = every.mean(0)
     _, size, components = np.linalg.svd(every - centre, full_matrices=False)
     shown = [(own - centre) @ components[:2].T for own in ends]
-    drawn = np.concatenate([*shown[0], shown[1][1]])
+    drawn, share = np.concatenate([*shown[0], shown[1][1]]), size**2 / (size**2).sum()
     fig, axes = style.figure(2, aspect=0.85, sharex=True, sharey=True)
     look = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.005, "alpha": 0.75}
     for ax, (start, end), arm in zip(axes, shown, ("em", "sgd"), strict=True):
         ax.quiver(*start.T, *(end - start).T, color=COLOUR[arm], **look)
-        ax.plot(*start.T, ".", color=style.INK, ms=1.5)
-        ax.set(title=NAME[arm], xlabel="principal axis 1")
+        ax.plot(*start.T, ".", color=style.INK, ms=2.5)
+        ax.set(title=NAME[arm], xlabel=f"principal axis 1 ({share[0]:.0%} of variance)")
         ax.set(xlim=(drawn[:, 0].min(), drawn[:, 0].max()), ylim=(drawn[:, 1].min(), drawn[:, 1].max()))
-        ax.margins(0.05)
-    share = (size[:2] ** 2).sum() / (size**2).sum()  # of the variance
-    axes[0].set_ylabel("principal axis 2")
-    axes[1].text(0.98, 0.02, f"{share:.0%} of variance", transform=axes[1].transAxes, ha="right", fontsize=8)
+        ax.text(0.02, 0.02, "dots: before training", transform=ax.transAxes)
+    axes[0].set_ylabel(f"principal axis 2 ({share[1]:.0%})")
     return fig
 
 
@@ -225,19 +224,18 @@ def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object
 
 def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], seeds: Sequence[int]) -> Figure:
     """Maps of :func:`attention_by_symbol` of some seeds (rows), on a logarithmic scale: before training, after the schedule, and SGD at the same loss."""
-    fig, axes = style.figure(3, len(seeds), height=2.1 * len(seeds), squeeze=False)
+    fig, axes = style.figure(3, len(seeds), height=2.3 * len(seeds), squeeze=False)
     near = [int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin()) for r in seeds]
     states = [((runs[r], 0), (runs[r], -1), (onward[r], at)) for r, at in zip(seeds, near, strict=True)]
     maps = np.log2([[attention_by_symbol(*state) for state in of_seed] for of_seed in states])  # (seeds, 3, n, n)
-    for row, of_seed, r in zip(axes, maps, seeds, strict=True):
-        images = [style.heatmap(ax, of, np.abs(maps).max()) for ax, of in zip(row, of_seed, strict=True)]
-        row[0].set_ylabel(f"seed {runs[r].seed}\nsymbol asked")
-    for ax, title in zip(axes[0], ("before training", "after the schedule", "SGD, same loss"), strict=True):
-        ax.set_title(title)
-    for ax in axes[-1]:
-        ax.set_xlabel("symbol read")
-    look = {"shrink": 0.6, "aspect": 20, "pad": 0.02, "label": "log₂ of attention over uniform"}
-    fig.colorbar(images[-1], ax=list(axes.ravel()), **look).outline.set_visible(False)
+    names = ("start", "schedule", "SGD")
+    for ax, of, (r, name) in zip(axes.flat, np.concatenate(maps), product(seeds, names), strict=True):
+        image = style.heatmap(ax, of, np.abs(maps).max(), title=f"seed {runs[r].seed}: {name}")
+        ax.set(xlabel="symbol read", ylabel="symbol asked")
+    look = {"location": "bottom", "shrink": 0.7, "aspect": 30, "label": "attention over uniform"}
+    bar = fig.colorbar(image, ax=list(axes.flat), **look)
+    bar.set_ticks(range(-3, 4), labels=["1/8", "1/4", "1/2", "1", "2", "4", "8"])
+    bar.outline.set_visible(False)
     return fig
 
 
@@ -317,12 +315,13 @@ def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str,
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
     """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
     fig, axes = style.figure(len(panels), height=2.8, sharey=True)
-    looks = (style.PALETTE[5], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
+    looks = (COLOUR["attention"], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
     for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
         for (colour, dash), (name, own) in zip(looks, left.items(), strict=True):
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
             ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
+        ax.plot([], [], color=style.COLOURS["dummy"], lw=0.7, label="one seed")
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))
-        ax.legend(fontsize=8)
-    axes[0].set_ylabel("distance to the final value,\nover that at the start")
+        ax.legend()
+    axes[0].set_ylabel("distance left (share)")
     return fig

@@ -54,7 +54,7 @@ def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, obje
 
 def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
     """Shares of seeds over initial scale and rate: sharp attention, smooth loss, both; a frame at the setting that is chosen."""
-    fig, axes = style.figure(3, height=2.95)
+    fig, axes = style.figure(3, height=3.2, sharey=True)
     scale, rate = chosen_setting(found)
     names = {"share": "attention sharpens", "smooth": "loss decays smoothly", "both": "both in one run"}
     for ax, (name, title) in zip(axes, names.items(), strict=True):
@@ -63,10 +63,11 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
         for text in ax.texts:
             text.set(text=text.get_text().rstrip("%"), fontsize=8)
         corner = RATES.index(rate) - 0.5, SCALES.index(scale) - 0.5
-        ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=2))
+        frame = ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=2))
         ax.set_xlabel("learning rate")
         ax.tick_params(axis="x", labelsize=8, labelrotation=90)
     axes[0].set_ylabel("initial scale")
+    fig.legend([frame], ["our setting; numbers: % of seeds"], loc="outside upper center")
     return fig
 
 
@@ -132,16 +133,17 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
     fig, axes = style.figure(2, aspect=0.85)
     step = {name: part[r] for name, part in steps.items()}
     _arrow(axes[0], step["v"], COLOUR["values"], "value $v_j$")
-    _arrow(axes[0], step["g"], style.INK, "context $g_i$")
-    _arrow(axes[0], step["u_i"], style.PALETTE[5], "error $u_i$")
-    axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
+    _arrow(axes[0], step["g"], COLOUR["attention"], "context $g_i$")
+    _arrow(axes[0], step["u_i"], style.INK, "error $u_i$")
+    axes[0].set_title("where they are")
     scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
-    _arrow(axes[1], step["u_bar"], style.PALETTE[5], r"signal $\bar u_j$")
+    _arrow(axes[1], step["u_bar"], style.INK, r"signal $\bar u_j$")
     aside = 0.12 * step["u_bar"][::-1] * (1, -1)
-    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (x {scale:.0f})", aside)
-    _arrow(axes[1], step["dg"] * scale, style.INK, rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
-    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}", xlabel="value coordinate 1")
+    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (×{scale:.0f})", aside)
+    _arrow(axes[1], step["dg"] * scale, COLOUR["attention"], rf"$\Delta g_i$ (×{scale:.0f})", 2 * aside)
+    axes[1].set_title(rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}")
     for ax in axes:
+        ax.set(xlabel="value coordinate 1", ylabel="value coordinate 2")
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.15)
     return fig
@@ -244,16 +246,16 @@ def plot_attention(run: Ensemble, r: int) -> Figure:
 
 def plot_loss(run: Ensemble, r: int) -> Figure:
     """Figure 4 over all seeds, and the effective number of attended positions on the same steps."""
-    fig, axes = style.figure(2, aspect=0.72)
+    fig, axes = style.figure(2, aspect=0.8)
     grey, steps = style.COLOURS["dummy"], np.arange(len(run.loss))
-    labels = ("cross-entropy, summed (nats)", "attended positions, exp(entropy)")
-    for ax, values, label in zip(axes, (run.loss, run.positions), labels, strict=True):
+    titles = {"loss": "cross-entropy, summed (nats)", "attended positions": "exp(entropy of attention)"}
+    for ax, values, (title, label) in zip(axes, (run.loss, run.positions), titles.items(), strict=True):
         low, middle, high = np.nanquantile(values, (0.1, 0.5, 0.9), axis=1)
         ax.fill_between(steps, low, high, color=grey, alpha=0.3, lw=0, label="80 % of seeds")
         ax.plot(steps, middle, color=grey, ls=(0, (4, 2)), label="median")
         ax.plot(steps, values[:, r], color=style.COLOURS["measured"], label="typical run")
-        ax.set(xlabel="step", ylabel=label, ylim=(0, None))
-    axes[1].legend(loc="lower left", fontsize=8)
+        ax.set(title=title, xlabel="step", ylabel=label, ylim=(0, None))
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
 
@@ -265,21 +267,21 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     shown = (paths - centre) @ np.linalg.svd(ends_ - centre)[2].T
     fig, axes = style.figure(2, aspect=0.8, width_ratios=(1.2, 1))
     ax = axes[0]
+    colour = COLOUR["values"]
     for j in range(TASK.T):
-        colour = COLOUR["values"]
         ax.plot(*shown[:, j].T, color=colour, lw=1.5)
         ax.plot(*shown[0, j], "o", mfc=style.GROUND, mec=colour, ms=6)
         ax.plot(*shown[-1, j], "o", color=colour, ms=7)
-        ax.annotate(f"$v_{j + 1}$", shown[-1, j], textcoords="offset points", xytext=(6, 4), fontsize=9)
-    ax.plot([], [], "o", mfc=style.GROUND, mec=style.INK, label="start")
-    ax.plot([], [], "o", color=style.INK, label="end")
+        ax.annotate(f"$v_{j + 1}$", shown[-1, j], textcoords="offset points", xytext=(6, 4), fontsize=11)
+    ax.plot([], [], "o", mfc=style.GROUND, mec=colour, label="start")
+    ax.plot([], [], "o", color=colour, label="end")
     ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
     ax.margins(0.12)
     ax.legend(fontsize=8)
     shares = first_shares(displacements(run))
     axes[1].hist(shares, np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
     top = axes[1].get_ylim()[1]
-    for value, name, height in ((shares[r], "typical run", 0.6), (np.median(shares), "median", 0.8)):
+    for value, name, height in ((shares[r], "typical run", 0.52), (np.median(shares), "median", 0.72)):
         axes[1].axvline(value, color=style.INK, lw=1, ls=(0, (1, 1.6)))
         axes[1].text(value - 0.008, height * top, name, ha="right", fontsize=8)
     axes[1].set(xlabel="share of the first component", ylabel="runs", title="displacements, all seeds")
@@ -287,16 +289,13 @@ def plot_values(run: Ensemble, r: int) -> Figure:
 
 
 def plot_attention_at(run: Ensemble, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
-    """Attention and loss at one step of a single toy run, for the slider; thin: its loss from every initial scale."""
+    """Attention and loss at one step of a single toy run, for the slider; grey: its loss from every initial scale."""
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
     _attention(axes[0], run, 0, step, f"attention, step {step}")
     ax = axes[1]
-    for n, (other, loss) in enumerate(sorted(others.items())):
-        colour, height = style.COLOURS["measured"] if other == scale else style.INK, 6.5 - 1.6 * n
-        ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
-        look = {"xytext": (16, 0), "textcoords": "offset points", "va": "center", "fontsize": 8, "color": colour}
-        line = {"arrowstyle": "-", "lw": 0.6, "color": style.COLOURS["dummy"]}
-        ax.annotate(f"{other:g}", (float(np.argmax(loss < height)), height), arrowprops=line, **look)
+    for dash, (other, loss) in zip((":", "-.", "--", "-"), sorted(others.items()), strict=False):
+        ax.plot(loss, color=style.COLOURS["dummy"], ls=dash, lw=1.2, label=f"{other:g}")
+    ax.legend(title="initial scale", loc="upper right")
     own = run.loss[:, 0]
     ax.plot(own, color=style.COLOURS["dummy"], lw=1)
     ax.plot(own[: step + 1], color=style.COLOURS["measured"], lw=2.2)

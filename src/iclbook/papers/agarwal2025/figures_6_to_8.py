@@ -183,7 +183,7 @@ def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Table 1 beside ours on each chain, the interval in which a mean of five seeds is expected, and whether it refuses the other arm's printed number."""
+    """Table 1 beside ours on each chain, the interval in which a mean of five seeds is expected, and whether the printed numbers of this and of the other arm lie in it."""
     printed, rows = printed_table(), []
     for (chain, found), (key, (label, other)) in product(chains.items(), ROWS.items()):
         mean, sd = printed[key]
@@ -196,7 +196,7 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
             "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
             "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
             "printed is": "inside" if abs(own - mean) <= width else "outside",
-            "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
+            "the other arm's is": "inside" if abs(printed[other][0] - mean) <= width else "outside",
         }
         rows.append(row)
     return Table(rows, {heading: heading for heading in rows[0]}, "Table 1 beside ours")
@@ -204,8 +204,9 @@ def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
 
 # -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
 
-#: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), and the values.
-COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"], "values": style.COLOURS["measured"]}
+#: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), the values, and attention with the contexts.
+COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"]}
+COLOUR |= {"values": style.COLOURS["measured"], "attention": style.PALETTE[3]}
 NAME = {"em": "schedule", "sgd": "SGD"}
 DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
@@ -233,12 +234,20 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
             ax.fill_between(curve.steps, values.min(1), values.max(1), fc=colour, ec=colour, alpha=0.15, lw=1)
             ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm])
             ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
-            beside = {"textcoords": "offset points", "color": colour, "fontsize": 8, "va": "center"}
-            ax.annotate(NAME[arm], (curve.steps[-1] * 1.03, printed[f"{metric}_{arm}"][0]), (6, 0), **beside)
+            beside = {"textcoords": "offset points", "fontsize": 8.5, "color": colour, "va": "center"}
+            ax.annotate(
+                NAME[arm],
+                (curve.steps[-1] * 1.03, printed[f"{metric}_{arm}"][0]),
+                (6, 0),
+                annotation_clip=False,
+                **beside,
+            )
         ax.set(xlabel="step", title=title)
     steps, sd = printed["steps"]  # of the schedule to SGD's printed loss
     axes[0].errorbar(steps, printed["loss_sgd"][0], xerr=sd, **look)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
+    axes[0].plot([], [], color=style.INK, label="mean over seeds")
+    axes[0].fill_between([], [], color=style.INK, alpha=0.15, label="range over seeds")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return fig

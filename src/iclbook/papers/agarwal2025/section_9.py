@@ -25,7 +25,7 @@ from .closed_forms import causal_mask
 Parameters = dict[str, Tensor]
 #: Random networks that every statement is tried on.
 DRAWS = 200
-MECHANISMS = {"softmax": "softmax\nattention", "ssm": "selective\nSSM", "normalised": "SSM, rows\nsumming to 1"}
+MECHANISMS = {"softmax": "softmax attention", "ssm": "selective SSM", "normalised": "SSM, rows sum to 1"}
 
 # -- effective weights ----------------------------------------------------------------------------------------------------
 
@@ -234,9 +234,9 @@ def interaction(d: Draw) -> float:
 
 #: Candidate forms of Conjecture 9.2.
 FORMS = {
-    "printed": ("as printed", style.COLOURS["paper"], "o"),
-    "advantage": ("without the factor $w_{ij}$", style.COLOURS["dummy"], "s"),
-    "chain": ("no baseline either: chain rule", style.INK, "^"),
+    "printed": ("as printed", style.COLOURS["paper"]),
+    "advantage": ("without $w_{ij}$", style.COLOURS["dummy"]),
+    "chain": ("chain rule", style.INK),
 }
 
 
@@ -244,34 +244,38 @@ def plot_weights(d: Draw) -> Figure:
     """Weights ``w_ij`` of attention and of one channel of the SSM and the LSTM on one random sequence; colours end at 1 and -1, the numbers do not."""
     names = {"softmax": "attention", "ssm": "selective SSM", "lstm": "LSTM cell"}
     places = [str(i + 1) for i in range(d.x.shape[1])]
-    fig, axes = style.figure(3, height=2.9)
+    fig, axes = style.figure(3, height=2.9, sharey=True)
     for ax, (mechanism, name) in zip(axes, names.items(), strict=True):
         w = weights(mechanism, d.theta[mechanism], d.x)
         w = (w if w.dim() == 2 else w[0]).numpy()
         title = f"{name}\nrow sums {w.sum(1).min():.2f} to {w.sum(1).max():.2f}"
-        image = style.heatmap(ax, w, 1.0, title=title, annotate=".1f", row_labels=places, col_labels=places)
+        style.heatmap(ax, w, 1.0, title=title, annotate=".1f", row_labels=places, col_labels=places)
         for text in [text for text in ax.texts if text.get_position()[0] > text.get_position()[1]]:
             text.remove()  # the future has no weights
         ax.set_xlabel("position read, j")
     axes[0].set_ylabel("reader, i")
-    look = {"shrink": 0.8, "aspect": 20, "pad": 0.02, "extend": "both", "label": "$w_{ij}$"}
-    fig.colorbar(image, ax=list(axes), **look).outline.set_visible(False)
     return fig
 
 
 def plot_conjecture(draws: int = DRAWS) -> Figure:
     """Cosine of each form of Conjecture 9.2 with the exact gradient, one mark for each random network; 1 means proportional."""
-    fig, ax = style.figure(height=3.2)
-    for i, mechanism in enumerate(MECHANISMS):
-        for k, (form, (label, colour, marker)) in enumerate(FORMS.items()):
+    fig, ax = style.figure(height=4.0)
+    names = []
+    for mechanism, heading in MECHANISMS.items():
+        names.append(heading)
+        for form, (label, colour) in FORMS.items():
             values = cosines(form, [gradients_of_routing(seed, mechanism) for seed in range(draws)])
-            middle, look = i + (k - 1) * 0.25, {"ms": 3, "mew": 0, "alpha": 0.5, "color": colour}
-            ax.plot(middle + np.linspace(-0.09, 0.09, draws), values, marker, label=None if i else label, **look)
-            ax.plot(middle + np.array([-0.11, 0.11]), [np.median(values)] * 2, color=style.INK, lw=1.8)
-    ax.axhline(1, color=style.COLOURS["theory"], lw=0.9, ls=(0, (1, 1.6)), zorder=1)
-    ax.axhline(0, color=style.INK, lw=0.6, zorder=1)
-    ax.set_xticks(range(len(MECHANISMS)), MECHANISMS.values())
-    ax.set(ylabel="cosine with the exact gradient", ylim=(-1.08, 1.12))
-    ax.grid(axis="x", visible=False)
-    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, markerscale=2)
+            y, look = len(names), {"ms": 3.5, "mew": 0, "alpha": 0.5, "color": colour}
+            ax.plot(values, y + np.linspace(-0.3, 0.3, draws), "o", **look)
+            ax.plot([np.median(values)] * 2, [y - 0.4, y + 0.4], color=style.INK, lw=2)
+            names.append(label)
+    ax.plot([], [], "o", ms=3.5, color=style.COLOURS["dummy"], label="one random network")
+    ax.plot([], [], "|", ms=10, mew=2, color=style.INK, label="median")
+    ax.axvline(0, color=style.INK, lw=0.6, zorder=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="cosine with the exact gradient", xticks=np.linspace(-1, 1, 5), ylim=(len(names) - 0.4, -0.5))
+    ax.grid(axis="y", visible=False)
+    for tick in ax.get_yticklabels()[:: 1 + len(FORMS)]:
+        tick.set_fontweight("bold")
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return fig

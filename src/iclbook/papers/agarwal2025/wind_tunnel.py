@@ -17,14 +17,15 @@ from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training import Study
 from .figure_9 import frame_values, way_left
+from .figures_6_to_8 import COLOUR
 from .runs import probe_numbers
 
 #: Models of the studies: name, colour and marker in figures.
 LOOKS = {
-    "transformer": ("transformer", style.PALETTE[0], "o"),
-    "ssm": ("selective SSM", style.PALETTE[2], "s"),
-    "lstm": ("LSTM", style.PALETTE[3], "^"),
-    "prefix_mlp": ("MLP on the prefix", style.PALETTE[1], "D"),
+    "transformer": ("transformer", COLOUR["attention"], "o"),
+    "ssm": ("selective SSM", style.PALETTE[4], "s"),
+    "lstm": ("LSTM", style.PALETTE[5], "^"),
+    "prefix_mlp": ("MLP on the prefix", style.PALETTE[6], "D"),
 }
 
 # -- answers that need no training ----------------------------------------------------------------------------------------
@@ -158,10 +159,11 @@ def unfurling_values(results: Results) -> dict[str, object]:
 
 
 def _line(ax: Axes, x: np.ndarray, runs: np.ndarray, model: str) -> None:
-    """Mean over seeds as a line, and their range as a bar at its end; ``runs`` is ``(R, len(x))``."""
+    """Mean over seeds as a line, and their range as a bar beside its end; ``runs`` is ``(R, len(x))``."""
     name, colour, marker = LOOKS[model]
-    ax.plot(x, runs.mean(0), marker=marker, ms=3.2, lw=1.3, color=colour, label=name)
-    ax.plot([x[-1]] * 2, [runs[:, -1].min(), runs[:, -1].max()], color=colour, lw=3, alpha=0.5, solid_capstyle="butt")
+    ax.plot(x, runs.mean(0), marker=marker, markevery=3 if len(x) > 20 else 1, ms=4, lw=1.3, color=colour, label=name)
+    beside = x[-1] * (1.02 + 0.015 * list(LOOKS).index(model))
+    ax.plot([beside] * 2, [runs[:, -1].min(), runs[:, -1].max()], color=colour, lw=2.5, solid_capstyle="butt")
 
 
 def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
@@ -183,15 +185,17 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
         axes[0].plot(places, height, color=style.INK, lw=1, ls=(0, dash), label=label)
     for model in list(LOOKS)[:3]:  # errors in bits of models of Paper I's size
         look = {"color": LOOKS[model][1], "mec": style.INK, "mew": 0.6, "ms": 6, "clip_on": False}
-        axes[0].plot(longer.length + 0.9, printed("agarwal2025")[f"tunnel/{model}"], "<", **look)
+        axes[0].plot(1.1 * longer.length, printed("agarwal2025")[f"tunnel/{model}"], "<", **look)
     axes[0].plot([], [], "<", mfc="none", mec=style.INK, label="paper, larger models")
+    axes[0].plot([], [], "|", ms=9, mew=2.5, color=style.INK, label="range over seeds")
     prior = prior_error(longest["tunnel_bijection"])
     axes[1].plot(np.arange(1, len(prior) + 1), prior, color=style.INK, lw=1, ls=(0, (4, 2)))
     axes[0].set(xlabel="observation t", title="hidden Markov models", ylim=(0, 0.46))
-    axes[0].set_ylabel("error of the entropy (bits)")
     axes[1].set(xlabel="pair k", title="bijection elimination", ylim=(0, 0.52))
+    for ax in axes:
+        ax.set_ylabel("error of the entropy (bits)")
     axes[1].text(3.6, 0.455, f"uniform answer: up to {number(float(prior.max()), 2)} bits", fontsize=8)
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1, fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1)
     return fig
 
 
@@ -205,14 +209,14 @@ def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) 
         rows |= {f"{name}: |r| with entropy": (np.abs(r), says["tunnel/entropy_r"])}
     fig, ax = style.figure(height=0.34 * len(rows) + 0.9)
     for y, (values, band) in enumerate(rows.values()):
-        ax.plot(np.ravel(values), [-y] * np.size(values), "o", color=style.COLOURS["measured"], alpha=0.7, ms=5)
+        ax.plot(np.ravel(values), [-y] * np.size(values), "o", color=COLOUR["attention"], alpha=0.7, ms=5)
         if band is not None:
             ax.plot(band, [-y, -y], color=style.COLOURS["paper"], lw=7, alpha=0.8, solid_capstyle="butt")
     random = random_key_cosine(studies["tunnel_bijection"])
     ax.plot([random] * 2, [0, -1], "|", color=style.INK, ms=16, mew=1.6, label="random vectors")
-    ax.plot([], [], "o", color=style.COLOURS["measured"], label="ours, each seed")
+    ax.plot([], [], "o", color=COLOUR["attention"], label="our transformer, each seed")
     ax.plot([], [], color=style.COLOURS["paper"], lw=7, alpha=0.8, label="printed")
     ax.set_yticks([-y for y in range(len(rows))], rows)
-    ax.set(xlim=(0, 1.02), ylim=(0.5 - len(rows), 0.5))
-    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+    ax.set(xlabel="mean |cosine|, share or |r|", xlim=(0, 1.02), ylim=(0.5 - len(rows), 0.5))
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
