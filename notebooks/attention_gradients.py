@@ -229,11 +229,6 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | rate chosen | {glue:text}`toy/rate` |
 # | largest share that sharpens at rate 0.01 (the paper's, on its chain) from scales below 1 | {glue:text}`toy/stated_rate` |
 #
-# | Initial scales of the grid, small to large | runs that sharpen at the rate chosen |
-# |---|---|
-# | bias frozen | {glue:text}`scale/shares_frozen` |
-# | bias trained | {glue:text}`scale/shares_trained` |
-#
 # The shares in the next table are of new seeds, which did not choose the setting. The figures draw the *typical run*, the smooth one nearest to the medians. *Specialisation* is the middle eight
 # tenths of the fall in the number of positions attended to.
 #
@@ -451,7 +446,7 @@ onward = [
     for start in ("own", "other")
 ]
 record.all(
-    figure_9.kl_values(em, sgd, kept["em"], onward) | figure_9.cluster_values(*weights)
+    figure_9.kl_values(em, sgd, kept["em"], onward) | figure_9.cluster_values(kept)
 )
 record.verdicts("kl", "clusters")
 
@@ -497,7 +492,6 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 fair_trial.plot_gradient_sizes(sgd)
 style.show(of=chains)
 record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratios(kept["sgd"]))
-record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 
 # %% [markdown]
 # *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$.*
@@ -516,7 +510,6 @@ record.verdicts("gradient-sizes")
 # | that of $W_O$ | {glue:text}`sizes/v_over_o` | {glue:text}`sizes/entry_v_over_o` |
 # | that of $q$, for $v$ | | {glue:text}`sizes/activation_v_over_q` |
 # | that of $k$, for $v$ | | {glue:text}`sizes/activation_v_over_k` |
-# | measured orders in the weights: $W_V, W_O, W_Q, W_K$ | {glue:text}`sizes/exponents` | |
 
 # %% [markdown]
 # ## A fair trial
@@ -636,8 +629,7 @@ record.verdicts("diagnostics", "regularisation")
 #
 # Column sums do tell which values matter: with the loss's change when a value is left out they have a rank correlation of {glue:text}`diag/usage`.
 #
-# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds. By construction, LayerNorm leaves next to nothing of
-# the spread of norms ({glue:text}`reg/norm_spread` of it).
+# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds.
 
 # %% [markdown]
 # ## Content-based routing beyond attention
@@ -672,8 +664,7 @@ record.verdicts("routing-def")
 # The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read the state before, so its $w_{ij}$ moves with what stands *before* $j$
 # (derivatives up to
 # {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative
-# {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative
-# {glue:text}`routing/ssm_one/interaction`).
+# {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The conjectures
@@ -746,25 +737,16 @@ record.all(
 # | bijections | {glue:text}`tunnel/bijection/transformer` | {glue:text}`tunnel/bijection/ssm` | {glue:text}`tunnel/bijection/lstm` | {glue:text}`tunnel/bijection/prefix_mlp` |
 # | ... over the prior | | | {glue:text}`tunnel/bijection/lstm_ratio` | {glue:text}`tunnel/bijection/prefix_mlp_ratio` |
 # | parameters, in this order | {glue:text}`tunnel/parameters` | | | |
-# | taken off by the last quarter of training (HMM), in this order | {glue:text}`tunnel/falling` | | | |
 #
 # The rules compare with answers that carry nothing along: on the HMM a filter without memory has {glue:text}`tunnel/hmm/memoryless` bits, the best constant {glue:text}`tunnel/hmm/constant`, the uniform
 # answer {glue:text}`tunnel/hmm/uniform`; a filter with its transition matrix turned the wrong way has {glue:text}`tunnel/hmm/turned_ratio` of the first. Training was short, so this says nothing about the
 # limits of any model. But an LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 
-# %% mystnb={"image": {"alt": "Six rows of dots between 0 and 1 beside printed bands: cosines of keys before and after training, share of the first component, and its correlation with the entropy of the posterior; hardly a dot meets a band."}} tags=["hide-input"]
-wind_tunnel.plot_geometry(tunnel, study)
-style.show(of=tunnel.values())
-
-# %% [markdown]
-# *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy: the transformer's dots are far from what is printed (bands). Mean absolute cosine of keys
-# of both kinds, and first component of the attention-weighted values.*
-
 # %% tags=["remove-input"]
 record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]
-# Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
+# The transformer's keys do not become more orthogonal: the mean absolute cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
 # and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common
 # direction, not for separate ones. Nor do values line up:
 #

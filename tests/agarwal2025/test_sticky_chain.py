@@ -63,15 +63,3 @@ def test_filter_against_all_paths_and_clean_limit():
     state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
     expected = -np.log(task.transition[state, seq.y.numpy()]).mean()
     assert task.bayes_loss(seq) == pytest.approx(expected, rel=1e-12)
-
-
-def test_filter_beats_the_last_input_alone():
-    """With strong noise the past helps: filtering must not be worse than Bayes on the current input only."""
-    task = StickyChain(T=3000, stay=0.9, d=3, noise=2.0)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    x, means = seq.x.double().numpy(), seq.means.double().numpy()
-    likelihood = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 8)
-    posterior = likelihood * task.stationary
-    memoryless = posterior / posterior.sum(1, keepdims=True) @ task.transition
-    loss = -np.log(memoryless[np.arange(len(x)), seq.y.numpy()]).mean()
-    assert task.bayes_loss(seq) < loss - 0.1

@@ -142,16 +142,6 @@ def test_mutation_value_step_towards_the_error(monkeypatch):
 # -- statements and toy ---------------------------------------------------------------------------------------------------
 
 
-def test_correct_logit_can_fall_along_minus_u():
-    """A counterexample small enough to read: class 1 is wrong, likely, and its output vector is twice the correct one's."""
-    W_O = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
-    p, y = torch.tensor([[0.5, 0.5]], dtype=torch.float64), torch.tensor([0])
-    u = closed_forms.upstream(p, y, W_O)
-    moved = (-u @ W_O.T)[0]
-    assert moved[0] < 0
-    assert moved[0] > moved[1]
-
-
 @pytest.mark.parametrize("bias", [False, True])
 def test_toy_step_is_plain_gradient_descent(bias):
     """On the four matrices, and on the bias of equation 7 only where it is trained; alone and at each run's own rate."""

@@ -47,8 +47,6 @@ def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
     return {name: runs for name, runs in found.items() if runs}
 
 
-# -- one long sequence, all of it at every step ---------------------------------------------------------------------------
-
 #: A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on.
 Data = namedtuple("Data", "train target held_out")
 
@@ -121,9 +119,6 @@ class OnSequences:
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]} | kept
 
 
-# -- values along training, of runs whose weights are kept ----------------------------------------------------------------
-
-
 def unpack(flat: np.ndarray) -> Weights:
     """Recorded weights ``(..., 820)`` as matrices in float64; the bias is zero."""
     flat = torch.as_tensor(flat).double()
@@ -157,9 +152,6 @@ def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.nd
         rows.append((length, straight, spread[0] / spread.sum()))
     found = zip(("length", "straight", "pc1"), zip(*rows, strict=True), strict=True)
     return {f"{spec.name}/{name}": np.array(own, dtype=np.float32) for name, own in found}
-
-
-# -- a fresh sequence at every step ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -202,9 +194,6 @@ class AboveFloor:
             logits = causal_predict(own.x.to(params["W_V"]), *(params[name][r] for name in MATRICES)).logits
             found.append(cross_entropy(logits, own.y.to(logits.device)) - self.chain.bayes_loss(own))
         return {"gap": torch.stack(found)}
-
-
-# -- section 8.2: short chains with attention dropout, by autograd --------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 Vectors are rows here: ``x`` is ``(..., T, d_x)``, ``q`` and ``k`` are ``(..., T, d_k)``, ``v``, ``g`` and ``u`` are ``(..., T, d_v)``, logits are
 ``(..., T, C)`` and ``alpha`` is ``(..., T, T)`` with the query first, as in the paper. Leading axes are runs.
 
-The gradients of a long causal sequence are taken a block of queries at a time, and no ``(T, T)`` array is ever held. Three facts make one pass enough. The loss
-of a query needs nothing of later queries, so its error is known as soon as its logits are. The baseline of equation 12 is ``E_{alpha_i}[b] = u_i . g_i =
-error_i . logits_i``, a single number, so the advantage of a whole block is one matrix product. And a causal block sees no key after its last query.
+The gradients of a long causal sequence are taken a block of queries at a time, and no ``(T, T)`` array is ever held. One pass is enough: the baseline of
+equation 12 is ``E_{alpha_i}[b] = u_i . g_i = error_i . logits_i``, a single number, so the advantage of a whole block is one matrix product.
 """
 
 import math
@@ -154,13 +153,8 @@ def loss_change(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     return alpha * (u @ value_step(alpha, u, rate).mT)
 
 
-def dominant_context(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
-    """``-rate alpha_ij^2 u_i``: equation 39 with every other query neglected (equation 42)."""
-    return -rate * alpha[..., None] ** 2 * u[..., :, None, :]
-
-
 def dominant_loss(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
-    """``-rate alpha_ij^2 |u_i|^2``: equation 41 with every other query neglected (equation 43)."""
+    """``-rate alpha_ij^2 |u_i|^2``: equation 41 with every other query neglected (equation 43; 42 is the same of 39)."""
     return -rate * alpha**2 * (u**2).sum(-1)[..., None]
 
 

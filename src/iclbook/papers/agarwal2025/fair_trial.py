@@ -1,9 +1,8 @@
 """The schedule of agarwal2025 against other ways to train at the same number of steps, the gap to the minimum, and the sizes of gradients (section 7.2)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import torch
@@ -15,14 +14,12 @@ from ...random import INIT, generator
 from ...statistics import Estimate, bootstrap_error
 from ...store import Results
 from ...tasks.sticky_chain import LEAVING, StickyChain
-from .chain_runs import MATRICES, data
+from .chain_runs import MATRICES, SHAPES, data
 from .closed_forms import causal_predict, causal_step, random_weights
 from .figures_6_to_8 import COLOUR, Curves, bayes_losses, steps_to
 
 #: A run has diverged when its loss is above this many times that of its start.
 LOST = 10.0
-
-# -- the chain and its floor ----------------------------------------------------------------------------------------------
 
 
 def rate_values() -> dict[str, float]:
@@ -41,38 +38,32 @@ def floor_values(chain: StickyChain, sequences: int) -> dict[str, Estimate]:
 
 
 def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:
-    """Loss, minus the Bayes floor of the same sequence, of a head of section 7.2's sizes whose weights are written down: queries and keys measure
-    squared distance between symbols' means within their 7-dimensional span, values name the symbol, the output holds the log transition matrix."""
+    """Loss above the Bayes floor of a head whose weights are written down: queries and keys measure squared distance between symbols' means."""
     seq = data(chain, seed).train
     means = seq.means.double()
     _, _, basis = torch.linalg.svd(means - means.mean(0))
-    W_Q = torch.zeros(10, chain.d, dtype=torch.float64)
+    W_Q, _, W_V, W_O = (torch.zeros(shape, dtype=torch.float64) for shape in SHAPES)
     W_Q[: chain.n - 1] = basis[: chain.n - 1] * math.sqrt(sharp * math.sqrt(10) / 10)  # the span of differences
-    W_V = torch.zeros(15, chain.d, dtype=torch.float64)
     W_V[: chain.n] = torch.linalg.pinv(means.mT)  # (n, 20): maps a mean to its symbol's unit vector
-    W_O = torch.zeros(chain.n, 15, dtype=torch.float64)
     W_O[:, : chain.n] = torch.from_numpy(np.log(chain.transition)).mT
     logits = causal_predict(seq.x.double(), W_Q, W_Q, W_V, W_O).logits
     return float(torch.nn.functional.cross_entropy(logits, seq.y)) - bayes_losses(chain, (seed,))[0]
 
 
 def summed_loss(chain: StickyChain, seed: int, steps: int) -> np.ndarray:
-    """Mean loss along SGD at 0.01 on the SUM over positions, as equation 9 is printed, ``(steps,)``; or up to the first loss above :data:`LOST` times that of the
-    start: what a run does after it has diverged is decided by rounding. Float64."""
+    """Mean loss along SGD at 0.01 on the SUM over positions, as equation 9 is printed; up to the first above :data:`LOST` times that of the start."""
     own = data(chain, seed)
     x, target = own.train.x.double(), own.target.double()
-    weights = list(random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4])
+    weights = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, 0.1)[:4]
     losses: list[float] = []
     for _ in range(steps):
         loss, *slopes = causal_step(x, target, *weights)
         losses.append(float(loss))
-        if not losses[-1] <= LOST * losses[0]:
+        if not losses[-1] <= LOST * losses[0]:  # what a run does after it has diverged is decided by rounding
             break
         weights = [p - 0.01 * len(x) * slope for p, slope in zip(weights, slopes, strict=True)]
     return np.array(losses)
 
-
-# -- the fair trial -------------------------------------------------------------------------------------------------------
 
 ARM_NAMES = {
     "sgd": "rate 0.01 (SGD)",
@@ -85,8 +76,6 @@ ARM_NAMES = {
     "uniform1": "rate 1",
     "adam0.001": "Adam 0.001",
 }
-#: Arms whose course is drawn: their ends lie apart.
-SHOWN = ("sgd", "em", "o10", "uniform0.1", "uniform1")
 #: What the schedule is compared with.
 RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
 
@@ -94,7 +83,7 @@ RIVALS = ("uniform0.1", "o10", "qk10", "adam0.001")
 def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[str, object]:
     """The schedule against everything else at equally many steps by seed: final held-out loss against each rival, and speeds on the trained sequence."""
     half, turns = np.abs(em.steps - em.steps[-1] / 2).argmin(), others["alternating"]
-    sooner = Estimate.mean(em["nll"][half] - sgd["nll"][-1])
+    sooner = em["nll"][half] - sgd["nll"][-1]
     ahead = {name: em.only(others[name].seeds)["held_out"][-1] - others[name]["held_out"][-1] for name in RIVALS}
     em, sgd = em.only(turns.seeds), sgd.only(turns.seeds)
     level = sgd["nll"][-1]
@@ -107,7 +96,7 @@ def fair_values(em: Curves, sgd: Curves, others: Mapping[str, Curves]) -> dict[s
         "fair/flow_law": [float(p / last) for p in pace],
         "fair/equal_rate": Estimate.ratio(np.full(len(steps), last), steps),
         "manual/below_sgd": Estimate.mean(turns["nll"][-1] - level),
-        "manual/matched": sooner,
+        "manual/matched": Estimate.mean(sooner),
         "manual/speedup": Estimate.ratio(np.full(len(steps), sgd.steps[-1]), 2 * steps_to(turns, level)),
         "manual/difference": float((turns["nll"][-1] - em["nll"][-1]).mean()),
     }
@@ -133,7 +122,7 @@ def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: f
         one_rate = name == "sgd" or name.startswith("uniform")
         colour = COLOUR["sgd"] if one_rate else COLOUR["em"] if name in ("em", "alternating") else style.PALETTE[6]
         look = {"color": colour, "lw": 2.6 if name == "em" else 1.3}
-        if name in SHOWN:
+        if name in ("sgd", "em", "o10", "uniform0.1", "uniform1"):  # their ends lie apart
             left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
         right.plot([held_out_floor, best[name]], [-n, -n], **look)
         right.plot(best[name], -n, "o", color=colour, ms=5.5)
@@ -151,9 +140,6 @@ def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: f
     return fig
 
 
-# -- sizes of gradients ---------------------------------------------------------------------------------------------------
-
-
 def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float | Estimate]:
     """Value gradient over those of routing in the first steps, medians over seeds and records: of norms, and of root mean squares of the matrices' entries."""
     q, k, v, o = np.moveaxis(sgd["norms"][sgd.steps <= until], -1, 0)  # (records, seeds) each
@@ -164,20 +150,6 @@ def early_ratios(sgd: Curves, until: int = 100) -> dict[str, float | Estimate]:
         found[f"sizes/v_over_{name}"] = Estimate(float(middle), bootstrap_error(np.median, ratio.T))
         found[f"sizes/entry_v_over_{name}"] = float(middle * math.sqrt(entries))
     return found
-
-
-def size_exponents(chain: StickyChain, seeds: Sequence[int]) -> dict[str, list[float]]:
-    """Exponents in the initial scale of the gradients of W_V, W_O, W_Q, W_K (mean over seeds), and the leading order at small weights: u is of first order,
-    so W_V and W_O have 1; b has 2 and meets one of q and k, so W_Q and W_K have 3."""
-    scales = (0.01, 0.02, 0.04)
-    sizes = []
-    for seed, scale in product(seeds, scales):
-        own = data(chain, seed)
-        w = random_weights(generator(seed, INIT), chain.d, 10, 15, chain.n, scale)
-        _, q, k, v, o = causal_step(own.train.x.double(), own.target.double(), *w[:4])
-        sizes.append([float(slope.norm()) for slope in (v, o, q, k)])
-    means = np.log(sizes).reshape(len(seeds), len(scales), 4).mean(0)  # a fit of means is the mean of fits
-    return {"sizes/exponents": np.polyfit(np.log(scales), means, 1)[0].tolist()}
 
 
 def plot_gradient_sizes(sgd: Curves) -> Figure:

@@ -28,8 +28,7 @@ KEPT = ("sgd", "em")
 
 
 class Followed(NamedTuple):
-    """One run: its ``chain`` and ``seed``, and at the recorded ``steps`` its weights ``w``, stacked, float64, and its ``loss`` (on
-    fresh sequences: the mean since the previous record)."""
+    """One run: at the recorded ``steps`` its weights ``w``, stacked, float64, and its ``loss`` (on fresh sequences: the mean since the previous record)."""
 
     chain: StickyChain
     seed: int
@@ -65,17 +64,15 @@ def trajectory_values(study: Study, results: Results) -> dict[str, float | Estim
     """EM against SGD on the 200 sampled values of each seed: lengths, alignment, straightness, and how focused attention is at the end."""
     (group,) = study.groups
     own, runs = results.group(group.name), runs_of(group, ARMS)
-    sgd, em = runs["sgd"], runs["em"]
-    straight = own["straight"].mean(1)
-    aligned, straighter = own["pc1"][em] - own["pc1"][sgd], straight[em] - straight[sgd]
-    hits, samples = (own["length"][em] > own["length"][sgd]).sum(1), own["length"].shape[1]
+    sgd, em, straight, length = runs["sgd"], runs["em"], own["straight"].mean(1), own["length"]
+    hits, samples = (length[em] > length[sgd]).sum(1), length.shape[1]
     return {
         "fig9/longer": Estimate.of(np.min, hits / samples).widened(share_error(int(hits.min()), samples)),
-        "fig9/aligned_apart": Estimate.mean(aligned),
-        "fig9/straight_apart": Estimate.mean(straighter),
+        "fig9/aligned_apart": Estimate.mean(own["pc1"][em] - own["pc1"][sgd]),
+        "fig9/straight_apart": Estimate.mean(straight[em] - straight[sgd]),
         "fig9/focus_em": Estimate.mean(own["spread"][-1, em]),
         "fig9/focus_sgd": Estimate.mean(own["spread"][-1, sgd]),
-        "fig9/ratio": float((own["length"][em].mean(1) / own["length"][sgd].mean(1)).mean()),
+        "fig9/ratio": float((length[em].mean(1) / length[sgd].mean(1)).mean()),
     }
 
 
@@ -105,8 +102,7 @@ def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
 def kl_values(
     em: Curves, sgd: Curves, runs: Sequence[Followed], onward: Sequence[Sequence[Followed]]
 ) -> dict[str, object]:
-    """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is: at equal
-    steps, and of ``runs`` of the schedule against SGD trained ``onward`` to their loss, from the same initial weights and from those of other seeds."""
+    """KL(EM || SGD) over KL(EM || uniform), and how much less diffuse EM's attention is: at equal steps, and of ``runs`` against SGD trained ``onward`` to their loss."""
     kl, known = em["kl"][-1], math.log(8) - em["entropy"][-1]
     shares, spreads = np.array([[at_equal_loss(*pair) for pair in zip(runs, sgds, strict=True)] for sgds in onward]).T
     return {
@@ -144,19 +140,16 @@ def symbols_shown(run: Followed) -> Tensor:
     return (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
 
 
-def clusters(run: Followed) -> tuple[float, float, float]:
-    """Silhouette of the sampled values by the symbol that each input shows: at the start, at the end, and at the end with shuffled symbols."""
-    symbols = symbols_shown(run).numpy()
-    labels = symbols[sampled_positions(len(symbols))]
-    first, last = value_paths(run.chain, run.seed, run.at([0, -1]))
-    mixed = numpy_rng(0).permutation(labels)
-    return silhouette(first, labels), silhouette(last, labels), silhouette(last, mixed)
-
-
-def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Estimate]:
-    """Section 9.4 (2): means over seeds for the paper's two ways to train; a larger rate for everything would learn its sequence by heart."""
-    found = np.array([[clusters(run) for run in followed(study, results, arm)] for arm in KEPT])
-    start, end, mixed = found.transpose(2, 0, 1)  # (arms, seeds) each
+def cluster_values(runs: Mapping[str, Sequence[Followed]]) -> dict[str, list[float] | Estimate]:
+    """Section 9.4 (2), means over seeds: silhouette of the sampled values by their inputs' symbols at the start, at the end, and there with shuffled symbols."""
+    found = []
+    for run in (*runs["sgd"], *runs["em"]):
+        symbols = symbols_shown(run).numpy()
+        labels = symbols[sampled_positions(len(symbols))]
+        first, last = value_paths(run.chain, run.seed, run.at([0, -1]))
+        kinds = (first, labels), (last, labels), (last, numpy_rng(0).permutation(labels))
+        found.append([silhouette(*points) for points in kinds])
+    start, end, mixed = np.transpose(found).reshape(3, 2, -1)  # (arms, seeds) each
     return {
         "clusters/start": start.mean(1).tolist(),
         "clusters/end": Estimate.mean(end),
@@ -167,14 +160,14 @@ def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Es
 
 def activation_ratios(runs: Sequence[Followed]) -> dict[str, float]:
     """Root mean square of dL/dv over those of dL/dq and of dL/dk, at the first and the last early record: medians over runs."""
-    ratios: list[tuple[float, float]] = []
+    sizes = []
     for run in runs:
         x, y = run.inputs()
         for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
             _, d = closed.every_gradient(x, y, run.at(record), closed.causal_mask(len(x)))
-            q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
-            ratios.append((v / q, v / k))
-    return {f"sizes/activation_v_over_{name}": of for name, of in zip("qk", np.median(ratios, 0).tolist(), strict=True)}
+            sizes.append([float(d[name].square().mean().sqrt()) for name in "qkv"])
+    q, k, v = np.transpose(sizes)
+    return {f"sizes/activation_v_over_{name}": float(np.median(v / of)) for name, of in (("q", q), ("k", k))}
 
 
 # -- what has attention learned? ------------------------------------------------------------------------------------------
@@ -208,8 +201,7 @@ def loss_by_symbol_alone(chain: StickyChain, seed: int) -> float:
 
 
 def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object]:
-    """Held-out loss of the schedule minus that of the present symbol alone by seed; attention on the query's own symbol, over chance, before and
-    after; how alike the maps are (correlation of their logs), and by what factor their spread grows."""
+    """Held-out loss of the schedule minus that of the present symbol alone; attention on the query's own symbol before and after, and how the maps' logs correlate and grow."""
     alone = [loss_by_symbol_alone(run.chain, run.seed) for run in runs]
     before, after = (np.array([attention_by_symbol(run, record) for run in runs]) for record in (0, -1))  # (R, n, n)
     logs = [np.log(of).reshape(len(runs), -1) for of in (before, after)]
@@ -243,8 +235,7 @@ def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], se
 
 
 def equalised(run: Followed, record: int) -> tuple[float, float]:
-    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention;
-    and the norm of dL/ds."""
+    """Root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention; and the norm of dL/ds."""
     x, y = run.inputs()
     mask = closed.causal_mask(len(x))
     found = closed.forward(x, run.at(record), mask)
@@ -254,15 +245,12 @@ def equalised(run: Followed, record: int) -> tuple[float, float]:
 
 
 def freezing_values(every: Mapping[str, Sequence[Followed]]) -> dict[str, Estimate]:
-    """Sections 6.1 and 6.3, by setting, means over runs: at the end of training how far compatibility is from equal, and the norm of dL/ds over its largest at
-    four records."""
+    """Sections 6.1 and 6.3, means over runs: at the end how far compatibility is from equal, and the norm of dL/ds over its largest at four records."""
     found = {}
     for setting, runs in every.items():
         last = len(runs[0].steps) - 1
-        records = (0, last // 3, 2 * last // 3, last)
-        apart, slope = np.array([[equalised(run, record) for record in records] for run in runs]).transpose(
-            2, 0, 1
-        )  # (R, 4) each
+        rows = [[equalised(run, record) for record in (0, last // 3, 2 * last // 3, last)] for run in runs]
+        apart, slope = np.moveaxis(rows, -1, 0)  # (R, 4) each
         found[f"freezing/{setting}/apart"] = Estimate.mean(apart[:, -1])
         found[f"freezing/{setting}/slope"] = Estimate.mean(slope[:, -1] / slope.max(1))
     return found
@@ -272,8 +260,7 @@ def attention_rows(run: Followed) -> np.ndarray:
     """Attention of 100 queries from the second half of the sequence, ``(records, 100, T)``."""
     x, _ = run.inputs()
     T = len(x)
-    later = np.arange(T // 2, T)
-    queries = np.sort(numpy_rng(0).choice(later, min(100, T // 2), replace=False))
+    queries = np.sort(numpy_rng(0).choice(np.arange(T // 2, T), min(100, T // 2), replace=False))
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
     s = closed.scores(x[queries] @ run.w.W_Q.mT, x @ run.w.W_K.mT)
     return s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy()
@@ -281,8 +268,7 @@ def attention_rows(run: Followed) -> np.ndarray:
 
 def way_left(states: np.ndarray) -> np.ndarray:
     """Distance to the last state over that of the first, ``(records, R)``, of states ``(records, R, ..., d)``: mean 1-norm of the rows."""
-    gap = np.abs(states - states[-1]).sum(-1)
-    gap = gap.reshape(*gap.shape[:2], -1).mean(2)
+    gap = np.abs(states - states[-1]).sum(-1).reshape(*states.shape[:2], -1).mean(2)
     return gap / gap[0]
 
 
@@ -292,8 +278,7 @@ def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
-    """Way left ``(records, R)`` of attention, of the values and of calibration: the root of the held-out loss above its floor, ``gap (records, R)``, since a loss
-    is of second order in the distance to its end."""
+    """Way left ``(records, R)`` of attention, values and calibration: the root of ``gap (records, R)``, as a loss is of second order in the distance to its end."""
     return {
         "attention": way_left(np.stack([attention_rows(run) for run in runs], 1)),
         "values": way_left(np.stack([value_paths(run.chain, run.seed, run.w) for run in runs], 1)),
@@ -302,8 +287,7 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
 
 
 def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
-    """Lead of attention over values and error on the way to its end, mean over training and paired by run; recorded as ``prefix/way_left``,
-    ``prefix/before_values`` and ``prefix/before_<error_name>``."""
+    """Way left of each, mean over training, and the lead of attention over values and over the error, paired by run."""
     mean = {name: mean_left(own, steps) for name, own in left.items()}
     return {
         f"{prefix}/way_left": [float(own.mean()) for own in mean.values()],

@@ -12,7 +12,6 @@ from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, standard_error
 from . import closed_forms as closed
-from .closed_forms import Weights, forward
 from .figures_6_to_8 import COLOUR
 from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sharp_and_smooth
 
@@ -20,12 +19,9 @@ from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sha
 READINGS = ("frozen", "trained")
 
 
-# -- the setting ----------------------------------------------------------------------------------------------------------
-
-
 def grid(swept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Over initial scales and rates ``(scales, rates)``, of what :func:`.toy_runs.sweep` returns: shares of runs that sharpen (``share``), whose loss decays
-    smoothly (``smooth``), and of both in one run (``both``); ``start`` ``(scales, 1)``, mean effective positions before training."""
+    """Over initial scales and rates, of a :func:`.toy_runs.sweep`: shares of runs that sharpen, whose loss decays smoothly, and of both; ``start`` ``(scales, 1)``,
+    mean effective positions before training."""
     sharp, smooth = sharp_and_smooth(swept)
     start = swept["start"].mean(0)[:, None]
     return {"share": sharp.mean(0), "smooth": smooth.mean(0), "both": (sharp & smooth).mean(0), "start": start}
@@ -39,17 +35,10 @@ def chosen_setting(found: Mapping[str, np.ndarray]) -> tuple[float, float]:
 
 
 def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, object]:
-    """The setting chosen for each reading, and the shares of runs that sharpen at its rate."""
-    settings = [chosen_setting(found) for found in grids.values()]
-    shares = {
-        f"scale/shares_{reading}": found["share"][:, RATES.index(rate)].tolist()
-        for (reading, found), (_, rate) in zip(grids.items(), settings, strict=True)
-    }
-    return shares | {
-        "toy/scale": [scale for scale, _ in settings],
-        "toy/rate": [rate for _, rate in settings],
-        "toy/stated_rate": [float(found["share"][:-1, 0].max()) for found in grids.values()],  # below scale 1
-    }
+    """The setting chosen for each reading, and the largest share of runs that sharpen at the rate of section 7.2 from a scale below 1."""
+    scales, rates = zip(*map(chosen_setting, grids.values()), strict=True)
+    sharpen = [float(found["share"][:-1, 0].max()) for found in grids.values()]
+    return {"toy/scale": [*scales], "toy/rate": [*rates], "toy/stated_rate": sharpen}
 
 
 def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
@@ -82,9 +71,8 @@ def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarr
     """
     steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
     every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
-    w = Weights(*map(torch.stack, zip(*every, strict=True)))
-    x, y = run.x, run.y
-    f = forward(x, w)
+    w, x, y = closed.Weights(*map(torch.stack, zip(*every, strict=True))), run.x, run.y
+    f = closed.forward(x, w)
     u = closed.upstream(f.p, y, w.W_O)
     a = closed.advantage(f.alpha, closed.compatibility(u, f.v))
     most = (f.alpha * u.norm(dim=-1)[..., None] * (a > 0)).flatten(1).argmax(1)
@@ -95,21 +83,18 @@ def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarr
     own = closed.Forward(f.q, f.k, v, f.s, *closed.attend(f.s, v, w.W_O, w.b))
     later = descend(w, closed.every_gradient(x, y, w)[1], rate, bias)
     changed, grown = [], []
-    for moved, W_O in ((own, w.W_O), (forward(x, later), later.W_O)):
+    for moved, W_O in ((own, w.W_O), (closed.forward(x, later), later.W_O)):
         changed.append((closed.losses(moved.logits, y) - closed.losses(f.logits, y))[at, i])
         b = closed.compatibility(closed.upstream(moved.p, y, W_O), moved.v)
         grown.append((closed.advantage(moved.alpha, b) - a)[at, i, j])
-    of_value = {"v": f.v, "dv": dv, "u_bar": closed.value_gradient(f.alpha, u)}
-    of_query = {"u_i": u, "g": f.g, "dg": own.g - f.g}
     found = {"alpha": f.alpha[at, i, j], "dloss": torch.stack(changed, -1), "dadvantage": torch.stack(grown, -1)}
-    found |= {name: part[at, j] for name, part in of_value.items()}
-    found |= {name: part[at, i] for name, part in of_query.items()}
+    found |= {"v": f.v[at, j], "dv": dv[at, j], "u_bar": closed.value_gradient(f.alpha, u)[at, j]}
+    found |= {"u_i": u[at, i], "g": f.g[at, i], "dg": (own.g - f.g)[at, i]}
     return {name: part.numpy() for name, part in found.items()}
 
 
 def one_step_values(steps: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Estimate]:
-    """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
-    pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
+    """Figure 1: shares of runs in which the value moves against its user's error, and in which the step lowers the query's loss and raises the pair's advantage."""
     frozen, trained = (steps[reading] for reading in READINGS)
     found = {"fig1/against": Estimate.share((frozen["dv"] * frozen["u_i"]).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
@@ -128,8 +113,7 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
 
 
 def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
-    """Figure 1 of one run: the value, the context and the error; then the signal and the changes of value and context on one scale, drawn beside each other,
-    since they lie along one line."""
+    """Figure 1 of one run: value, context and error; then the signal and both changes on one scale, drawn beside each other, since they lie along one line."""
     fig, axes = style.figure(2, aspect=0.85)
     step = {name: part[r] for name, part in steps.items()}
     _arrow(axes[0], step["v"], COLOUR["values"], "value $v_j$")
@@ -167,11 +151,10 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
         sharp, smooth = sharp_and_smooth(ends(run))
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
         (gain, window), (own, shuffled) = gains(run), ranks(run)
-        mass = top_two(run)
         found |= {
             f"fig2-3/{reading}_falls": Estimate.share(falls),
             f"fig2-3/{reading}": Estimate.share(sharp),
-            f"fig2-3/{reading}_mass": Estimate.of(np.median, mass),
+            f"fig2-3/{reading}_mass": Estimate.of(np.median, top_two(run)),
             f"fig2-3/{reading}_both": Estimate.share(falls & smooth),
             f"fig4/{reading}": Estimate.share(smooth),
             f"fig4/{reading}_gain": Estimate.of(np.median, gain),
@@ -185,7 +168,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
 
 def top_two(run: Ensemble) -> np.ndarray:
     """Attention on a query's two heaviest keys at the end, mean over queries ``(R,)``: 0.4 if it is uniform, 1 if it is all there."""
-    alpha = forward(run.x, run.weights[-1]).alpha  # (R, T, T)
+    alpha = closed.forward(run.x, run.weights[-1]).alpha  # (R, T, T)
     return alpha.topk(2, dim=-1).values.sum(-1).mean(-1).numpy()
 
 
@@ -210,10 +193,8 @@ def first_shares(moves: np.ndarray) -> np.ndarray:
 
 
 def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """Figure 5 as a distribution: share of ``draws`` motions of a run's own lengths in independent directions that are less aligned than its own, ``(R,)``.
-
-    Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
-    """
+    """Share of ``draws`` motions of a run's own lengths in independent directions that are less aligned than its own, ``(R,)``: uniform on [0, 1] where values do
+    not move together. The second array is the control: motions put together from ``T`` different runs."""
     rng, moves = numpy_rng(0), displacements(run)
     R, T, _ = moves.shape
     # value j comes from the run j places further on, so that no two values of a motion share a run
@@ -230,7 +211,7 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:
-    alpha = forward(run.x, run.weights[step]).alpha[r].numpy()
+    alpha = closed.forward(run.x, run.weights[step]).alpha[r].numpy()
     labels = [str(n + 1) for n in range(TASK.T)]
     style.heatmap(ax, alpha, 1.0, title=title, annotate=".2f", row_labels=labels, col_labels=labels)
     ax.set(xlabel="key j", ylabel="query i")

@@ -27,8 +27,6 @@ Parameters = dict[str, Tensor]
 DRAWS = 200
 MECHANISMS = {"softmax": "softmax attention", "ssm": "selective SSM", "normalised": "SSM, rows sum to 1"}
 
-# -- effective weights ----------------------------------------------------------------------------------------------------
-
 
 def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """``w_ij = C_i (prod_{k=j+1}^{i} exp(A Delta_k)) Delta_j B_j`` for each channel ``(W, T, T)`` (section 9.2), the empty product for ``j = i``, zero above the
@@ -40,22 +38,19 @@ def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def lstm_weights(i: Tensor, f: Tensor) -> Tensor:
-    """``w_ij = (prod_{k=j+1}^{i} f_k) i_j`` ``(W, T, T)`` of input and forget gates ``(W, T)``: the cell is ``c_i = sum_j w_ij g_j``, since equations 51 and 52
-    gate ``c_t = f_t c_{t-1} + i_t g_t``."""
+    """``w_ij = (prod_{k=j+1}^{i} f_k) i_j`` ``(W, T, T)`` of gates ``(W, T)``: the cell ``c_t = f_t c_{t-1} + i_t g_t`` is ``sum_j w_tj g_j``."""
     logs = torch.log(f).cumsum(1)
     kept = torch.exp((logs[:, :, None] - logs[:, None, :]).tril())
     return kept * i[:, None, :] * causal_mask(i.shape[1])
 
-
-# -- random networks ------------------------------------------------------------------------------------------------------
 
 #: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
 #: ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision.
 Draw = namedtuple("Draw", "x values theta read labels")
 
 
-def sample_network(seed: int, n_states: int | None = None) -> Draw:
-    """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
+def sample_network(seed: int) -> Draw:
+    """A draw of random sizes (4 to 7 tokens)."""
     g = torch_rng(seed)
     ranges = (4, 5), (2, 4), (2, 3), (2, 4), (4, 7)  # of D, V, K, C and T
 
@@ -63,7 +58,7 @@ def sample_network(seed: int, n_states: int | None = None) -> Draw:
         return torch.randn(*shape, generator=g, dtype=torch.float64) / math.sqrt(shape[-1])
 
     d, v, k, c, t = (int(torch.randint(low, high + 1, (), generator=g)) for low, high in ranges)
-    n = int(torch.randint(2, 4, (), generator=g)) if n_states is None else n_states
+    n = int(torch.randint(2, 4, (), generator=g))
     softmax = {"query": normal(k, d), "key": normal(k, d)}
     step, rate = normal(v, d), torch.rand(v, n, generator=g, dtype=torch.float64)
     ssm = {"step": step, "rate": rate, "to_b": normal(n, d), "to_c": normal(n, d)}
@@ -108,9 +103,6 @@ def output_gradient(d: Draw, out: Tensor) -> Tensor:
     return grad(lambda o: cross_entropy((d.read @ o).mT, d.labels, reduction="sum"))(out)
 
 
-# -- conjectures 9.2 and 9.3 ----------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=3 * DRAWS)
 def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
     """The gradient of the routing parameters ``(P,)`` and formulas for it.
@@ -131,8 +123,7 @@ def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
 
 
 def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[str, Tensor]:
-    """The gradient of ``W_V``, flat: ``exact`` by autograd, and ``printed``, Conjecture 9.3, ``sum_ij w_ij u_i dv_j / dW_V`` for ``v_j = W_V x_j``; ``shared``: the
-    SSM's Delta, B and C are made from ``W_V x`` too."""
+    """The gradient of ``W_V``: ``exact``, and ``printed``, ``sum_ij w_ij u_i dv_j / dW_V`` (Conjecture 9.3); ``shared``: Delta, B and C are made from ``W_V x`` too."""
     p, v = d.theta[mechanism], d.values @ d.x
     if shared:  # routing parameters that read the V values instead of the D inputs
         p = {k: m if k == "rate" else m[:, : v.shape[0]] for k, m in p.items()}
@@ -176,9 +167,6 @@ def conjecture_records(draws: int = DRAWS) -> dict[str, object]:
     }
 
 
-# -- definition 9.1 -------------------------------------------------------------------------------------------------------
-
-
 def identity_records(draws: int = DRAWS) -> dict[str, object]:
     """``o_i = sum_j w_ij x_j`` for the SSM and ``c_i = sum_j w_ij g_j`` for the LSTM: largest relative errors."""
     errors: dict[str, list[float]] = {"ssm": [], "lstm": []}
@@ -192,7 +180,7 @@ def identity_records(draws: int = DRAWS) -> dict[str, object]:
 
 
 def definition_records(draws: int = 60) -> dict[str, float]:
-    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM."""
+    """Ranges, row sums and dependence on content of the weights of attention, SSM and LSTM."""
     attention, ssm, lstm = (measured(mechanism, draws) for mechanism in ("softmax", "ssm", "lstm"))
     return {
         "routing/attention/outside": attention["outside"].mean().item(),
@@ -202,14 +190,13 @@ def definition_records(draws: int = 60) -> dict[str, float]:
         "routing/ssm/row_error": ssm["row_error"].median().item(),
         "routing/ssm/content": ssm["content"].min().item(),
         "routing/ssm/others": ssm["others"].max().item(),
-        "routing/ssm_one/interaction": max(interaction(sample_network(seed, 1)) for seed in range(draws)),
         "routing/lstm/others": lstm["others"].max().item(),
     }
 
 
 def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
-    """Measurements of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij moves with the ``content`` of x_i and of x_j (the smaller of the
-    two), and with that of the ``others`` before j, for the last position i and the position j two before it; and ``row_error`` of every row, ``|sum - 1|``."""
+    """Of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij, for the last position i and the position j two before it, moves with
+    the ``content`` of x_i and x_j (the smaller) and of the ``others`` before j; and ``row_error`` of every row, ``|sum - 1|``."""
     rows = []
     for d in map(sample_network, range(draws)):
         p, j = d.theta[mechanism], d.x.shape[1] - 3
@@ -222,15 +209,6 @@ def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
     parts = map(torch.hstack, zip(*rows, strict=True))
     return dict(zip(("outside", "content", "others", "row_error"), parts, strict=True))
 
-
-def interaction(d: Draw) -> float:
-    """Largest mixed second derivative of the SSM's ``log |w_ij|`` by x_i and x_j, for i and j as in :func:`measured`."""
-    j = d.x.shape[1] - 3
-    second = jacrev(jacrev(lambda x: weights("ssm", d.theta["ssm"], x)[:, -1, j].square().log() / 2))(d.x)
-    return second[:, :, -1, :, j].abs().max().item()  # of (V, D, T, D, T)
-
-
-# -- figures --------------------------------------------------------------------------------------------------------------
 
 #: Candidate forms of Conjecture 9.2.
 FORMS = {
