@@ -67,8 +67,9 @@ def test_way_left_and_its_mean():
     steps, straight = np.array([0, 10, 20, 30, 40]), np.linspace(1, 0, 5)
     left = figure_9.way_left(straight[:, None, None, None] * np.ones((5, 1, 3, 2)))[:, 0]
     assert left[2] == pytest.approx(0.5)
-    early = np.maximum(1 - 2 * (1 - straight), 0)
-    assert figure_9.mean_left(np.stack([left, early], 1), steps) == pytest.approx([0.5, 0.25])
+    early, late = np.maximum(1 - 2 * (1 - straight), 0)[:, None] * [1, 1], left[:, None] * [1, 1]
+    found = figure_9.frame_values({"attention": early, "values": late, "error": early}, steps, "toy")
+    assert (found["toy/before_values"].value, found["toy/before_error"].value) == pytest.approx((-0.25, 0))
 
 
 def test_printed_p_among_draws_of_five():

@@ -20,7 +20,7 @@ def test_published_chain_stays_longer_than_stated():
 
 def test_mutation_wrong_chain():
     """Only the published chain, in nats, has the printed entropy rate."""
-    values = fair_trial.rate_values()
+    values = fair_trial.chain_values(StickyChain(T=50), 2)
     nats = [key for key in values if key.endswith("nats")]
     assert [key for key in nats if holds("agarwal2025/q-entropy-rate", key, values[key])] == ["rate/code_nats"]
     assert holds("agarwal2025/table1", "table1/code/minimum", StickyChain("code").entropy_rate)

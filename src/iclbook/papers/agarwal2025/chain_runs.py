@@ -23,9 +23,7 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 SHAPES = ((10, 20), (10, 20), (15, 20), (8, 15))
 #: Section 7.2's initial weights: unstated; here the published program's 0.1 N(0, 1).
 INIT_SCALE = 0.1
-#: Purpose of the numbers of a run's long sequences.
 SEQUENCES = 2
-#: Length of a fresh sequence.
 FRESH_T = 300
 #: One way to train: its name, a rate, and factors on it for some matrices.
 Arm = namedtuple("Arm", "name rate factors", defaults=(0.01, ()))
@@ -139,8 +137,8 @@ def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:
 
 
 def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Trajectories of every run's sampled values: ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the
-    first principal component (about the origin) in the displacements."""
+    """Of every run's sampled values ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the first
+    principal component (about the origin) in the displacements."""
     (spec,) = study.groups
     weights = histories[spec.name].circuits["weights"]  # (records, R, 820)
     rows = []
@@ -230,6 +228,5 @@ class DroppedLoss:
     share: float = 0.0
 
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Measurements of one sequence."""
         keep = (batch.query >= self.share).to(batch.query) / (1 - self.share) if self.share else None
         return cross_entropy(model(batch.context, keep), batch.target)

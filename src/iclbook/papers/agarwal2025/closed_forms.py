@@ -67,9 +67,6 @@ def losses(logits: Tensor, y: Tensor) -> Tensor:
     return -logits.log_softmax(-1).gather(-1, y.expand(logits.shape[:-1])[..., None])[..., 0]
 
 
-# -- gradients, equations 10 to 32 ----------------------------------------------------------------------------------------
-
-
 def logit_gradient(p: Tensor, y: Tensor) -> Tensor:
     """``dL/dlogits_i = p_i - e_{y_i}`` (equation 13)."""
     return p - torch.nn.functional.one_hot(y, p.shape[-1]).to(p)
@@ -135,9 +132,6 @@ def every_gradient(
     return losses(f.logits, y), found
 
 
-# -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------
-
-
 def value_step(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     """``Delta v_j = -rate sum_i alpha_ij u_i`` for free values (equations 33 and 38)."""
     return -rate * value_gradient(alpha, u)
@@ -162,9 +156,6 @@ def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tenso
     """Change of the scores by steps on ``W_Q`` and ``W_K`` (equations 29, 30), to first order in the rate and for a rate of 1."""
     gram = -x @ x.mT
     return scores(gram @ dq, k) + scores(q, gram @ dk)
-
-
-# -- long causal sequences ------------------------------------------------------------------------------------------------
 
 
 def _block_weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | None) -> Tensor:

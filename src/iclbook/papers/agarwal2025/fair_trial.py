@@ -22,19 +22,14 @@ from .figures_6_to_8 import COLOUR, Curves, bayes_losses, steps_to
 LOST = 10.0
 
 
-def rate_values() -> dict[str, float]:
-    """Entropy rate of every reading of the chain in nats, and of the published one in bits."""
-    nats = {kind: StickyChain(kind).entropy_rate for kind in LEAVING}
-    return {f"rate/{kind}_nats": rate for kind, rate in nats.items()} | {"rate/code_bits": nats["code"] / math.log(2)}
-
-
-def floor_values(chain: StickyChain, sequences: int) -> dict[str, Estimate]:
-    """Best loss from the noisy inputs minus best loss from the clean state, on the same sequences, nats."""
+def chain_values(chain: StickyChain, sequences: int) -> dict[str, float | Estimate]:
+    """Entropy rate of every reading of the chain; and the best loss from noisy inputs minus that from the clean state, on the same sequences, nats."""
+    rates = {f"rate/{kind}_nats": StickyChain(kind).entropy_rate for kind in LEAVING}
     excess, clear = [], replace(chain, noise=0.0)
     for seed in range(sequences):
         numbers = random.drawn(chain, seed, random.PURPOSES["floor of a chain"], ())
         excess.append(chain.bayes_loss(chain.sequence(*numbers)) - clear.bayes_loss(clear.sequence(*numbers)))
-    return {"floor/excess": Estimate.mean(excess)}
+    return rates | {"rate/code_bits": rates["rate/code_nats"] / math.log(2), "floor/excess": Estimate.mean(excess)}
 
 
 def by_hand(chain: StickyChain, seed: int, sharp: float = 2.0) -> float:

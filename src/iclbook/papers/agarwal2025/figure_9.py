@@ -23,9 +23,6 @@ from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, valu
 from .figures_6_to_8 import COLOUR, NAME, Curves
 from .runs import ARMS
 
-#: The ways to train whose weights are kept, in the order of recorded lists.
-KEPT = ("sgd", "em")
-
 
 class Followed(NamedTuple):
     """One run: at the recorded ``steps`` its weights ``w``, stacked, float64, and its ``loss`` (on fresh sequences: the mean since the previous record)."""
@@ -55,9 +52,6 @@ def followed(study: Study, results: Results, arm: str = "", group_name: str = "r
     runs = runs_of(group, ARMS)[arm] if arm else range(len(group.runs))
     seeds, weights, losses = [run.data_seed for run in group.runs], own["weights"], own.get("nll", own["loss"])
     return [Followed(chain, seeds[r], own["steps"], unpack(weights[:, r]), losses[:, r]) for r in runs]
-
-
-# -- Figure 9 -------------------------------------------------------------------------------------------------------------
 
 
 def trajectory_values(study: Study, results: Results) -> dict[str, float | Estimate]:
@@ -94,9 +88,6 @@ def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
         ax.text(0.02, 0.02, "dots: before training", transform=ax.transAxes)
     axes[0].set_ylabel(f"principal axis 2 ({share[1]:.0%})")
     return fig
-
-
-# -- do SGD and the schedule find the same? Sections 5.3, 7.2 and 9.4 -----------------------------------------------------
 
 
 def kl_values(
@@ -170,9 +161,6 @@ def activation_ratios(runs: Sequence[Followed]) -> dict[str, float]:
     return {f"sizes/activation_v_over_{name}": float(np.median(v / of)) for name, of in (("q", q), ("k", k))}
 
 
-# -- what has attention learned? ------------------------------------------------------------------------------------------
-
-
 def attention_by_symbol(run: Followed, record: int) -> np.ndarray:
     """Mean attention ``(n, n)`` of queries that show a symbol (row) on the keys that show another, over that of uniform attention."""
     x, _ = run.inputs()
@@ -231,9 +219,6 @@ def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], se
     return fig
 
 
-# -- what comes to rest first: sections 6.1, 6.3 and 10.3 -----------------------------------------------------------------
-
-
 def equalised(run: Followed, record: int) -> tuple[float, float]:
     """Root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention; and the norm of dL/ds."""
     x, y = run.inputs()
@@ -272,11 +257,6 @@ def way_left(states: np.ndarray) -> np.ndarray:
     return gap / gap[0]
 
 
-def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Mean over a training of the way left at its records ``(records, ...)``: small for what is near its end early."""
-    return np.trapezoid(left, steps, axis=0) / (steps[-1] - steps[0])
-
-
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
     """Way left ``(records, R)`` of attention, values and calibration: the root of ``gap (records, R)``, as a loss is of second order in the distance to its end."""
     return {
@@ -286,14 +266,11 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
-    """Way left of each, mean over training, and the lead of attention over values and over the error, paired by run."""
-    mean = {name: mean_left(own, steps) for name, own in left.items()}
-    return {
-        f"{prefix}/way_left": [float(own.mean()) for own in mean.values()],
-        f"{prefix}/before_values": Estimate.mean(mean["attention"] - mean["values"]),
-        f"{prefix}/before_{error_name}": Estimate.mean(mean["attention"] - mean[error_name]),
-    }
+def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str) -> dict[str, Estimate]:
+    """Lead of attention over values and over the error on the way to its end, mean over training and paired by run."""
+    mean = {name: np.trapezoid(own, steps, axis=0) / np.ptp(steps) for name, own in left.items()}
+    attention = mean.pop("attention")
+    return {f"{prefix}/before_{name}": Estimate.mean(attention - of) for name, of in mean.items()}
 
 
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:

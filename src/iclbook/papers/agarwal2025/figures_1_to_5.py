@@ -60,15 +60,9 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
     return fig
 
 
-# -- Figure 1: one step ---------------------------------------------------------------------------------------------------
-
-
 def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarray]:
-    """The step before the largest fall of each run's loss, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``.
-
-    ``alpha`` ``(R,)``; ``v``, ``dv``, ``u_bar`` of the value, ``u_i``, ``g``, ``dg`` of the query, ``(R, 2)``; ``dloss`` of the query and ``dadvantage`` of the pair,
-    ``(R, 2)``: when ``v_j`` alone moves, and when all weights (with ``bias`` the bias, too) take the step at this rate.
-    """
+    """The step before the largest fall of each run's loss, at the pair (i, j) with ``A_ij > 0`` and the largest ``alpha_ij |u_i|``; changes ``dloss`` of the query and
+    ``dadvantage`` of the pair, ``(R, 2)``, are those when ``v_j`` alone moves, and when all weights (with ``bias`` the bias, too) take the step at this rate."""
     steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
     every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
     w, x, y = closed.Weights(*map(torch.stack, zip(*every, strict=True))), run.x, run.y
@@ -131,9 +125,6 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.15)
     return fig
-
-
-# -- Figures 2 to 5 -------------------------------------------------------------------------------------------------------
 
 
 def typical(run: Ensemble) -> int:

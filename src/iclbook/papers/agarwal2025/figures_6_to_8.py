@@ -99,8 +99,9 @@ def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, obj
 METRICS = {"loss": "nll", "entropy": "entropy", "accuracy": "accuracy"}
 TITLES = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (nats)"}
 #: Rows of Table 1: metric and arm, with the row of the other arm.
-ROWS = {f"{m}_{arm}": f"{m}_{other}" for m in METRICS for arm, other in (("em", "sgd"), ("sgd", "em"))}
-ROWS |= {"steps": "steps_sgd"}
+ROWS = {f"{m}_{arm}": f"{m}_{other}" for m in METRICS for arm, other in (("em", "sgd"), ("sgd", "em"))} | {
+    "steps": "steps_sgd"
+}
 
 
 def printed_table() -> dict[str, tuple[float, float]]:

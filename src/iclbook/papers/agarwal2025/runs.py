@@ -18,12 +18,9 @@ from ...training import Adam, Computation, FullBatch, Group, Run, Sgd, Study
 from . import chain_runs, toy_runs
 from .chain_runs import EM, INIT_SCALE, MATRICES, SGD, Arm, OnSequences
 
-# -- section 7.2: the sticky chain ----------------------------------------------------------------------------------------
-
 #: The published program's seeds (the paper says "5 random seeds"). Its random numbers come from another generator, so they name our runs only.
 PAPER_SEEDS = (42, 2024, 1337, 7777, 9999)
-#: Section 7.2: steps and sizes as stated. Unstated and taken from the published program: initial weights 0.1 N(0, 1), no output bias, the MEAN of the
-#: cross-entropy over positions, full batch, means N(0, I), metrics on the training sequence.
+#: As stated. Unstated and taken from the published program: no output bias, the MEAN of the cross-entropy, full batch, means N(0, I), metrics on the training sequence.
 SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
 #: The fair trial, all on the published chain. Uniform rates, then ten times on one kind of matrix.
 UNIFORM = tuple(Arm(f"uniform{rate:g}", rate) for rate in (0.02, 0.1))
@@ -34,8 +31,7 @@ ADAM = (Arm("adam0.001", 0.001),)
 ARMS = (SGD, EM, *UNIFORM, LARGEST, *SINGLE, *ADAM)
 #: Initial weights half as large: the initial scale is unstated and decides how far SGD's runs differ.
 SMALL_START = 0.05
-#: Section 8.2, unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever
-#: rises above its start: at 1 a run with dropout overflows on some processors and not on others.
+#: Section 8.2, unstated: shares of attention weights dropped, and the rate. At 1 a run with dropout overflows on some processors and not on others.
 DROPOUTS, DROPOUT_RATE = (0.2, 0.5), 0.3
 
 
@@ -126,8 +122,6 @@ def chain_studies(profile: str) -> list[Study]:
         ]
     return every
 
-
-# -- section 9.4: the wind tunnel -----------------------------------------------------------------------------------------
 
 #: Seed and purpose of the probes; purposes 0 and 1 belong to training.
 PROBE_SEED, PROBE_PURPOSE = 2025, 3

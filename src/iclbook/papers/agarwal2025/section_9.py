@@ -1,7 +1,6 @@
 """Section 9 of agarwal2025: effective weights of attention, selective SSM and LSTM, which of them route, and the conjectured gradients beside the exact ones.
 
-Weights ``w (..., T, T)`` run over the reader i (second axis from the end) and the position read j (last axis); leading axes are channels, which
-attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape. Everything is measured by autograd in double precision.
+Weights ``w_ij`` and compatibilities ``b_ij = dL/dw_ij`` are ``(..., T, T)``, the reader i first; leading axes are channels, which attention does not have.
 """
 
 import math
@@ -20,7 +19,6 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...models.sequence import lstm_scan, selective_scan
 from . import closed_forms as closed
-from .closed_forms import causal_mask
 
 Parameters = dict[str, Tensor]
 #: Random networks that every statement is tried on.
@@ -34,18 +32,17 @@ def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     clock = delta.cumsum(1)
     elapsed = (clock[:, :, None] - clock[:, None, :]).tril()  # (W, i, j): sum of Delta over k = j+1 .. i
     decay = torch.exp(a[:, :, None, None] * elapsed[:, None])  # (W, N, T, T)
-    return torch.einsum("ni,wnij,wj,nj->wij", c, decay, delta, b) * causal_mask(delta.shape[1])
+    return torch.einsum("ni,wnij,wj,nj->wij", c, decay, delta, b) * closed.causal_mask(delta.shape[1])
 
 
 def lstm_weights(i: Tensor, f: Tensor) -> Tensor:
     """``w_ij = (prod_{k=j+1}^{i} f_k) i_j`` ``(W, T, T)`` of gates ``(W, T)``: the cell ``c_t = f_t c_{t-1} + i_t g_t`` is ``sum_j w_tj g_j``."""
     logs = torch.log(f).cumsum(1)
     kept = torch.exp((logs[:, :, None] - logs[:, None, :]).tril())
-    return kept * i[:, None, :] * causal_mask(i.shape[1])
+    return kept * i[:, None, :] * closed.causal_mask(i.shape[1])
 
 
-#: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
-#: ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision.
+#: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism, ``read`` ``W_O (C, V)``, and the class of each position ``labels (T,)``.
 Draw = namedtuple("Draw", "x values theta read labels")
 
 
@@ -81,7 +78,7 @@ def weights(mechanism: str, p: Parameters, x: Tensor) -> Tensor:
     """Routing weights ``(T, T)`` or ``(V, T, T)`` from the closed forms."""
     if mechanism == "softmax":
         s = closed.scores((p["query"] @ x).mT, (p["key"] @ x).mT)
-        return s.masked_fill(~causal_mask(x.shape[1]), -torch.inf).softmax(-1)
+        return s.masked_fill(~closed.causal_mask(x.shape[1]), -torch.inf).softmax(-1)
     if mechanism == "lstm":
         gates = lstm_scan(p["drive"] @ x, p["recurrent"])
         return lstm_weights(gates["i"], gates["f"])
@@ -105,12 +102,8 @@ def output_gradient(d: Draw, out: Tensor) -> Tensor:
 
 @lru_cache(maxsize=3 * DRAWS)
 def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
-    """The gradient of the routing parameters ``(P,)`` and formulas for it.
-
-    ``exact`` is autograd through the mechanism itself. ``printed`` is Conjecture 9.2, ``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``; with ``ds_ij`` in
-    place of ``dw_ij`` it is exact for softmax (equation 23). ``advantage`` leaves out ``w_ij``: exact where every row of w sums to a constant. ``chain`` is
-    ``sum_ij b_ij dw_ij / dtheta``, exact for any mechanism whose values do not depend on theta.
-    """
+    """The gradient of the routing parameters ``(P,)``: ``exact``, by autograd; ``printed``, ``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta`` (Conjecture 9.2);
+    ``advantage``, without ``w_ij``: exact where every row of w sums to a constant; ``chain``, ``sum_ij b_ij dw_ij / dtheta``: always exact."""
     d = sample_network(seed)
     p, v = d.theta[mechanism], d.values @ d.x
     out, back = vjp(lambda p: output(mechanism, p, d.x, v), p)
@@ -201,7 +194,7 @@ def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
     for d in map(sample_network, range(draws)):
         p, j = d.theta[mechanism], d.x.shape[1] - 3
         w = weights(mechanism, p, d.x)
-        kept = w[..., causal_mask(d.x.shape[1])]  # only positions that are read
+        kept = w[..., closed.causal_mask(d.x.shape[1])]  # only positions that are read
         slopes = jacrev(lambda x, p=p, j=j: weights(mechanism, p, x)[..., -1, j])(d.x)  # (channels, D, T)
         slope = slopes.abs().reshape(-1, *d.x.shape).amax((0, 1))  # (T,) largest over channels and entries of x_m
         outside, content = ((kept < 0) | (kept > 1)).double().mean(), torch.minimum(slope[-1], slope[j])

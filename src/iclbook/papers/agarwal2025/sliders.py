@@ -112,9 +112,6 @@ def show_race(few: bool) -> None:
         ],
         start={"ratio": 10.0, "stay": 0.3},
         title="The schedule on a short chain",
-        description=(
-            "The schedule gains on SGD, and its value rate for everything (dotted) gains far more. 150 symbols, base rate 0.02, one seed; "
-            "below the floor they are learned by heart. Try: ratio 30."
-        ),
+        description="The schedule gains on SGD, and its value rate for everything (dotted) gains far more. 150 symbols, base rate 0.02, one seed; below the floor they are learned by heart. Try: ratio 30.",
         alt=lambda ratio, stay: f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}.",
     )

@@ -122,7 +122,7 @@ def unfurling_values(results: Results) -> dict[str, object]:
     """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
-    return frame_values(unfurling_left(results), steps, "unfurling", "error") | {
+    return frame_values(unfurling_left(results), steps, "unfurling") | {
         "unfurling/entropy": Estimate.mean(own["spread"][-1] - own["spread"][0]),
         "unfurling/late_r": Estimate.mean(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
