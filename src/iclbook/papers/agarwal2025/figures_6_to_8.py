@@ -70,8 +70,12 @@ def gather(
 
 def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
     """First step at which each seed's loss is down to ``level`` ``(seeds,)``, interpolated between records; the last step where it never is."""
-    lowest = np.minimum.accumulate(curve["nll"])[::-1].T  # rising, as np.interp asks
-    return np.array([np.interp(at, loss, curve.steps[::-1]) for loss, at in zip(lowest, level, strict=True)])
+    loss, steps, seeds = curve["nll"], curve.steps, np.arange(len(level))
+    reached = loss <= level
+    b = np.maximum(reached.argmax(0), 1)  # the record by which it is
+    part = (loss[b - 1, seeds] - level) / (loss[b - 1, seeds] - loss[b, seeds])
+    between = steps[b - 1] + part * (steps[b] - steps[b - 1])
+    return np.where(reached[0], 0, np.where(reached.any(0), between, steps[-1]))
 
 
 @lru_cache(maxsize=16)
