@@ -81,7 +81,7 @@ show_attention(
 # and everything else follows by the chain rule. The *advantage* of a key is the bracket with its sign turned, $A_{ij} = \mathbb{E}_{\alpha_i}[b] - b_{ij}$: where it is positive, the key helps the query
 # more than the average key, and its score grows. The paper's equations 13 to 32 agree with automatic differentiation to rounding, on {glue:text}`eq/sizes` heads of random sizes, half of them causal.
 #
-# The mean $\mathbb{E}_{\alpha_i}[b]$ is just $u_i \cdot g_i$.
+# The mean needs no sum over keys: $\mathbb{E}_{\alpha_i}[b] = u_i \cdot g_i$. So one pass over blocks of queries gives all gradients of a causal head.
 
 # %% tags=["hide-input"]
 record.all(closed_forms_checked.closed_forms())
@@ -161,7 +161,7 @@ closed_forms_checked.plot_dominant_query(pairs)
 style.show()
 
 # %% [markdown]
-# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn; dashed: a weight ten times any other.*
+# *A small $\rho$ bounds the error of equation 43; a large weight does not. A dot is a pair (query, key) of 400 random heads of up to 40 positions; 4,000 drawn; ring: the largest error of a weight ten times any other.*
 
 # %% tags=["remove-input"]
 record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
@@ -217,7 +217,7 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Per cent of seeds, bias frozen; frame: our setting.* With small entries
+# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Bias frozen.* With small entries
 # attention long stays near uniform, because the gradients of $W_Q$ and $W_K$ are of third order in the weights; a rate that sharpens it often makes the loss jump.
 #
 # The paper shows one run in four figures, so we judge all four at *one* setting for each reading. Of the settings with near-uniform first attention, a rule chooses the one where most runs sharpen
@@ -228,11 +228,6 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # | scale chosen | {glue:text}`toy/scale` |
 # | rate chosen | {glue:text}`toy/rate` |
 # | largest share that sharpens at rate 0.01 (the paper's, on its chain) from scales below 1 | {glue:text}`toy/stated_rate` |
-#
-# | Initial scales of the grid, small to large | runs that sharpen at the rate chosen |
-# |---|---|
-# | bias frozen | {glue:text}`scale/shares_frozen` |
-# | bias trained | {glue:text}`scale/shares_trained` |
 #
 # The shares in the next table are of new seeds, which did not choose the setting. The figures draw the *typical run*, the smooth one nearest to the medians. *Specialisation* is the middle eight
 # tenths of the fall in the number of positions attended to.
@@ -334,9 +329,7 @@ sliders.show_attention(few=not paper)
 
 # %% tags=["hide-input"]
 code = StickyChain("code", T=2000 if paper else 600)
-record.all(
-    fair_trial.rate_values() | fair_trial.floor_values(code, 40 if paper else 10)
-)
+record.all(fair_trial.chain_values(code, 40 if paper else 10))
 record("rate/code_stay", float(StickyChain("code").transition[0, 0]))
 record.verdicts("q-entropy-rate", "bayes-floor")
 
@@ -401,8 +394,8 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Mean and range over seeds on the published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with
-# their standard deviations.* The table says where a mean of five seeds like the paper's is expected. Each printed standard deviation, divided by ours on the published chain, should lie between
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* The
+# table says where a mean of five seeds like the paper's is expected, and whether the printed means of this arm and of the other lie inside. Each printed standard deviation, divided by ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of draws of five of our seeds, the share
 # {glue:text}`table1/code/p_share` has one as small.
 #
@@ -424,7 +417,7 @@ figures_6_to_8.table_beside_ours(
 
 # %% mystnb={"image": {"alt": "Two panels of arrows on the same axes: long arrows in several directions for the schedule, short ones for SGD."}} tags=["hide-input"]
 weights = study["shown"], stored["shown"]
-kept = {arm: figure_9.followed(*weights, arm) for arm in figure_9.KEPT}
+kept = {arm: figure_9.followed(*weights, arm) for arm in ("sgd", "em")}
 figure_9.plot_value_arrows(kept["em"][0], kept["sgd"][0])
 style.show(of=[stored["shown"]])
 record.all(figure_9.trajectory_values(*weights))
@@ -451,7 +444,7 @@ onward = [
     for start in ("own", "other")
 ]
 record.all(
-    figure_9.kl_values(em, sgd, kept["em"], onward) | figure_9.cluster_values(*weights)
+    figure_9.kl_values(em, sgd, kept["em"], onward) | figure_9.cluster_values(kept)
 )
 record.verdicts("kl", "clusters")
 
@@ -478,7 +471,7 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 
 # %% [markdown]
 # *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
-# uniform attention, on a logarithmic scale: orange more, blue less. The seeds are named at the panels.*
+# uniform attention, on a logarithmic scale: before training, under the schedule, and under SGD at the same loss.*
 #
 # | Attention | each seed |
 # |---|---|
@@ -497,10 +490,9 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 fair_trial.plot_gradient_sizes(sgd)
 style.show(of=chains)
 record.all(fair_trial.early_ratios(sgd) | figure_9.activation_ratios(kept["sgd"]))
-record.all(fair_trial.size_exponents(code, PAPER_SEEDS[:3]))
 
 # %% [markdown]
-# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$. Median and range over seeds.*
+# *The gradient of $W_V$ is larger than those of $W_Q$ and $W_K$ at first and no longer at the end, and about as large as that of $W_O$.*
 
 # %% tags=["remove-input"]
 record.verdicts("gradient-sizes")
@@ -516,7 +508,6 @@ record.verdicts("gradient-sizes")
 # | that of $W_O$ | {glue:text}`sizes/v_over_o` | {glue:text}`sizes/entry_v_over_o` |
 # | that of $q$, for $v$ | | {glue:text}`sizes/activation_v_over_q` |
 # | that of $k$, for $v$ | | {glue:text}`sizes/activation_v_over_k` |
-# | measured orders in the weights: $W_V, W_O, W_Q, W_K$ | {glue:text}`sizes/exponents` | |
 
 # %% [markdown]
 # ## A fair trial
@@ -537,7 +528,7 @@ fair_trial.plot_fair_trial(every, *floors)
 style.show(of=chains)
 
 # %% [markdown]
-# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss; dotted: the Bayes floor.*
+# *A larger rate for everything does better than one for the values. Training loss, mean over seeds, and lowest held-out loss.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
@@ -591,21 +582,20 @@ figure_9.plot_way_left(
 )
 style.show(of=[stored["fresh"], unfurling])
 record.all(
-    figure_9.frame_values(left, on_fresh[0].steps, "frame", "calibration")
+    figure_9.frame_values(left, on_fresh[0].steps, "frame")
     | wind_tunnel.unfurling_values(unfurling)
     | figure_9.freezing_values({"schedule": kept["em"], "fresh": on_fresh})
 )
 
 # %% [markdown]
-# *Calibration comes to rest first; attention and values go on alike. Distance to the final value over that at the start, against the step; thin: seeds, thick: their mean.*
+# *Calibration comes to rest first; attention and values go on alike. Distance to the final value over that at the start; thick: mean over seeds.*
 
 # %% tags=["remove-input"]
 record.verdicts("frame-precision", "freezing", "unfurling")
 
 # %% [markdown]
-# In the mean over a training, {glue:text}`frame/way_left` of the way is left
-# (attention, values, calibration). The last layer of a small transformer that learns [bijections](#a-small-wind-tunnel), where the paper saw values unfurl once attention rests, has
-# {glue:text}`unfurling/way_left` (error of the entropy in the last place). So neither has a frame that stands still while precision improves.
+# In the one head calibration comes to rest first. In the last layer of a small transformer that learns [bijections](#a-small-wind-tunnel), where the paper saw values unfurl once attention rests, the
+# error of the entropy does. So neither has a frame that stands still while precision improves.
 #
 # Nor does the paper's mechanism act here: $b_{ij}$ does not come near its mean, and the gradient of the scores ends near its largest.
 #
@@ -636,8 +626,7 @@ record.verdicts("diagnostics", "regularisation")
 #
 # Column sums do tell which values matter: with the loss's change when a value is left out they have a rank correlation of {glue:text}`diag/usage`.
 #
-# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds. By construction, LayerNorm leaves next to nothing of
-# the spread of norms ({glue:text}`reg/norm_spread` of it).
+# Section 8.2's LayerNorm and dropout (0.2 and 0.5) were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds.
 
 # %% [markdown]
 # ## Content-based routing beyond attention
@@ -659,7 +648,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each; colours end at ±1.*
+# *Only attention's weights form an average: its rows sum to one. Three mechanisms on the same random sequence, one channel each.*
 
 # %% tags=["remove-input"]
 record.verdicts("routing-def")
@@ -672,8 +661,7 @@ record.verdicts("routing-def")
 # The text excludes the LSTM because its gates "do not depend on the *relationship*" between positions. But they read the state before, so its $w_{ij}$ moves with what stands *before* $j$
 # (derivatives up to
 # {glue:text}`routing/lstm/others`), and the contents of $i$ and $j$ interact in it. The SSM's gates read the current token only: what stands before $j$ never matters (derivative
-# {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$ (mixed derivative
-# {glue:text}`routing/ssm_one/interaction`).
+# {glue:text}`routing/ssm/others`), and with one state per channel $\log w_{ij}$ is a sum of functions of single tokens, without any interaction of $i$ and $j$.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The conjectures
@@ -689,7 +677,7 @@ style.show()
 record.all(section_9.conjecture_records(draws))
 
 # %% [markdown]
-# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all. Cosine with the exact gradient; a mark is a random network, a bar a median.*
+# *As printed the formula points the wrong way for most selective SSMs; only the chain rule is exact for all.*
 
 # %% tags=["remove-input"]
 record.verdicts("conj9.2", "conj9.3")
@@ -730,7 +718,7 @@ record.all(
 )
 
 # %% [markdown]
-# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Means over seeds, a bar at the end: their range; triangles: printed, of Paper I's larger models.*
+# *All four models track the posterior far better than answers without memory; beyond the training length (shaded) the LSTM holds best on hidden Markov models. Means over seeds, and their range at the last place.*
 
 # %% [markdown]
 # None of the four fails. On hidden Markov models the LSTM, which is said to lack transport, is
@@ -746,25 +734,16 @@ record.all(
 # | bijections | {glue:text}`tunnel/bijection/transformer` | {glue:text}`tunnel/bijection/ssm` | {glue:text}`tunnel/bijection/lstm` | {glue:text}`tunnel/bijection/prefix_mlp` |
 # | ... over the prior | | | {glue:text}`tunnel/bijection/lstm_ratio` | {glue:text}`tunnel/bijection/prefix_mlp_ratio` |
 # | parameters, in this order | {glue:text}`tunnel/parameters` | | | |
-# | taken off by the last quarter of training (HMM), in this order | {glue:text}`tunnel/falling` | | | |
 #
 # The rules compare with answers that carry nothing along: on the HMM a filter without memory has {glue:text}`tunnel/hmm/memoryless` bits, the best constant {glue:text}`tunnel/hmm/constant`, the uniform
 # answer {glue:text}`tunnel/hmm/uniform`; a filter with its transition matrix turned the wrong way has {glue:text}`tunnel/hmm/turned_ratio` of the first. Training was short, so this says nothing about the
 # limits of any model. But an LSTM that *cannot* transport beliefs, or MLPs that *cannot* eliminate, would look different.
 
-# %% mystnb={"image": {"alt": "Six rows of dots between 0 and 1 beside printed bands: cosines of keys before and after training, share of the first component, and its correlation with the entropy of the posterior; hardly a dot meets a band."}} tags=["hide-input"]
-wind_tunnel.plot_geometry(tunnel, study)
-style.show(of=tunnel.values())
-
-# %% [markdown]
-# *Keys do not become more orthogonal by training, and weighted values do not line up by the posterior's entropy: the transformer's dots are far from what is printed (bands). Mean absolute cosine of keys
-# of both kinds, and first component of the attention-weighted values.*
-
 # %% tags=["remove-input"]
 record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]
-# Keys do not become more orthogonal: the mean cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
+# The transformer's keys do not become more orthogonal: the mean absolute cosine of the keys of $x$ and of $y$ is {glue:text}`tunnel/keys/trained` after training, {glue:text}`tunnel/keys/initial` before,
 # and {glue:text}`tunnel/keys/random` for random vectors as wide as a head; what decides is the model before training. A likely reason: elimination treats all symbols alike, which asks for a common
 # direction, not for separate ones. Nor do values line up:
 #
@@ -775,7 +754,7 @@ record.verdicts("wind-tunnel", "mlp")
 
 # %% [markdown]
 # ## What to take away
-# The closed forms are exact, and a causal head can be trained by them in one pass. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
+# The closed forms are exact, and one pass over the queries gives them all. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
 # larger rate for everything, and at these rates steps times rate is what counts. On the chain attention strengthens the random preferences that it starts with, and a [linear
 # classifier of the present input](#do-both-find-the-same) predicts better. The advantage needs weights with a fixed sum.
 

@@ -62,18 +62,14 @@ def test_weights_by_hand_are_near_the_floor():
     assert fair_trial.by_hand(StickyChain("code", T=1000), 42) < 0.085
 
 
-def test_gradient_exponents():
-    values = fair_trial.size_exponents(StickyChain(T=150), (1,))
-    np.testing.assert_allclose(values["sizes/exponents"], [1, 1, 3, 3], atol=0.1)
-
-
 def test_way_left_and_its_mean():
     """A straight way has half of it left in the mean; one that is done at half time has a quarter."""
     steps, straight = np.array([0, 10, 20, 30, 40]), np.linspace(1, 0, 5)
     left = figure_9.way_left(straight[:, None, None, None] * np.ones((5, 1, 3, 2)))[:, 0]
     assert left[2] == pytest.approx(0.5)
-    early = np.maximum(1 - 2 * (1 - straight), 0)
-    assert figure_9.mean_left(np.stack([left, early], 1), steps) == pytest.approx([0.5, 0.25])
+    early, late = np.maximum(1 - 2 * (1 - straight), 0)[:, None] * [1, 1], left[:, None] * [1, 1]
+    found = figure_9.frame_values({"attention": early, "values": late, "error": early}, steps, "toy")
+    assert (found["toy/before_values"].value, found["toy/before_error"].value) == pytest.approx((-0.25, 0))
 
 
 def test_printed_p_among_draws_of_five():
@@ -82,3 +78,24 @@ def test_printed_p_among_draws_of_five():
     assert figures_6_to_8.p_share(alike, 5).value == 1
     assert figures_6_to_8.p_share(mixed, 5).value < 0.05
     assert figures_6_to_8.p_share(alike, 5).error == pytest.approx(share_error(2, 2))
+
+
+def test_a_summed_loss_ends_where_it_has_diverged():
+    losses = fair_trial.summed_loss(StickyChain("code", T=300), 42, 60)
+    assert len(losses) < 60
+    assert losses[-1] > fair_trial.LOST * losses[0] >= losses[:-1].max()
+
+
+def test_a_summed_loss_is_the_same_from_weights_moved_by_rounding(monkeypatch):
+    draw = fair_trial.random_weights
+
+    def moved(*args):
+        weights = draw(*args)
+        return type(weights)(*[p * (1 + 1e-14) for p in weights])
+
+    chain = StickyChain("code", T=300)
+    before = fair_trial.summed_loss(chain, 42, 60)
+    monkeypatch.setattr(fair_trial, "random_weights", moved)
+    after = fair_trial.summed_loss(chain, 42, 60)
+    assert len(before) == len(after)
+    np.testing.assert_allclose(before, after, rtol=1e-6)

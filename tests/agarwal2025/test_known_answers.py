@@ -1,6 +1,7 @@
 """agarwal2025: measures of runs and heads made by hand, and sentences recounted with nothing but softmax and autograd."""
 
 import math
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -8,8 +9,6 @@ import torch
 
 from iclbook.papers.agarwal2025 import sentences
 from iclbook.papers.agarwal2025.closed_forms_checked import random_case
-
-# -- sentences ----------------------------------------------------------------------------------------------------------------
 
 
 def attended(s, v, w, mask):
@@ -66,19 +65,16 @@ def recounted(case, found):
         if large(along)[j]:
             found["prose/joint_sum"].append(float(change.sum()) < 0)
         found["prose/joint_all"] += (change < 0)[see[:, j] & large(change)].tolist()
+        own = (advantages(alpha, u, alone) - a)[:, j]
+        clear = see[:, j] & (a[:, j] > 0) & large(a, see)[:, j] & large(own)
+        found["signs/own"] += (own > 0)[clear].tolist()
+        found["signs/feedback3_own"] += (own > 0)[clear & (u @ step[j] < 0)].tolist()
     moved = v + small * step / step.abs().max()
     grown = advantages(alpha, upstream(attended(s, moved, w, case.mask)[1], case), moved) - a
     helped = see & (a > 0) & large(a, see)
     found["signs/feedback3"] += (grown > 0)[helped & large(grown, see)].tolist()
     held = advantages(alpha, u, moved) - a
     found["signs/feedback3_held"] += (held > 0)[helped & large(held, see)].tolist()
-    for j in range(len(x)):
-        alone = v.clone()
-        alone[j] += step[j]
-        own = (advantages(alpha, u, alone) - a)[:, j]
-        clear = see[:, j] & (a[:, j] > 0) & large(a, see)[:, j] & large(own)
-        found["signs/own"] += (own > 0)[clear].tolist()
-        found["signs/feedback3_own"] += (own > 0)[clear & (u @ step[j] < 0)].tolist()
     logits = [h @ w.W_O.T + w.b for h in (g, g - small * u)]
     right = torch.stack([(logits[1] - logits[0])[i, y] for i, y in enumerate(case.y.tolist())])
     found["prose/u_logit"] += (right > 0)[large(right)].tolist()
@@ -89,23 +85,10 @@ def test_sentences_about_values_are_recounted(monkeypatch):
     heads = [random_case(index) for index in range(12)]
     monkeypatch.setattr(sentences, "cases", lambda n: iter(heads))
     said = sentences.signs(12)
-    found = {
-        f"{part}": []
-        for part in (
-            "signs/values",
-            "prose/toward",
-            "prose/toward_contexts",
-            "prose/joint_sum",
-            "prose/joint_all",
-            "signs/own",
-            "signs/feedback3_own",
-            "signs/feedback3",
-            "signs/feedback3_held",
-            "prose/u_logit",
-        )
-    }
+    found = defaultdict(list)
     for case in heads:
         recounted(case, found)
+    assert len(found) == 10
     for name, entries in found.items():
         assert len(entries) >= 60, name
         assert said[name] == pytest.approx(np.mean(entries), abs=0.01), name

@@ -22,8 +22,6 @@ from iclbook.papers.agarwal2025.figures_6_to_8 import Curves
 from iclbook.tasks import Batch
 from iclbook.tasks.sticky_chain import StickyChain
 
-# -- what is observed while runs train --------------------------------------------------------------------------------------
-
 
 def observed(heads: list[float], y: list[list[int]]) -> dict[str, torch.Tensor]:
     """Two arms of one seed on two symbols whose heads give every position the logits ``(h, -h)``; targets of the trained and of the held-out sequence."""
@@ -77,9 +75,6 @@ def test_spread_is_no_number_at_the_first_position_and_left_out_of_the_mean():
     assert observed([0.0, 1.0], [[0] * 5, [0] * 5])["spread"].tolist() == pytest.approx([1, 1])
 
 
-# -- from curves to records -------------------------------------------------------------------------------------------------
-
-
 def test_spread_of_steps_has_n_minus_one():
     """Three seeds that reach SGD's loss after 250, 500 and 1000 of 1000 steps."""
     steps, seeds = np.array([0, 250, 500, 1000]), (0, 1, 2)
@@ -93,9 +88,6 @@ def test_spread_of_steps_has_n_minus_one():
     assert found["steps_sd"] == pytest.approx(
         np.sqrt(((np.array([250, 500, 1000]) - 1750 / 3) ** 2).sum() / 2), rel=1e-6
     )
-
-
-# -- the toy and the scores -------------------------------------------------------------------------------------------------
 
 
 def test_a_rise_of_a_hundredth_of_the_first_loss_is_smooth():
@@ -124,9 +116,6 @@ def test_score_steps_of_weights_hold_both_paths(moved):
     found = closed_forms.score_step_of_weights(dq, dk, f.q, f.k, case.x)
     assert found.abs().max() > 1e-3
     torch.testing.assert_close(found, change, rtol=1e-3, atol=1e-4 * float(found.abs().max()))
-
-
-# -- where runs end, and how fast ---------------------------------------------------------------------------------------------
 
 
 def test_silhouette_by_hand():

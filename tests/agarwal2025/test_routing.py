@@ -5,13 +5,10 @@ import math
 import pytest
 import torch
 
-from iclbook.models.sequence import SelectiveSsm, lstm_scan, rms_norm, selective_scan
+from iclbook.models.sequence import SelectiveSsm, rms_norm, selective_scan
 from iclbook.papers.agarwal2025 import section_9, wind_tunnel
 
 DRAWS = 12
-
-
-# -- closed forms -----------------------------------------------------------------------------------------------------
 
 
 def test_ssm_weights_against_a_product_written_out():
@@ -49,9 +46,6 @@ def test_identities_hold_to_rounding():
     assert max(found.values()) <= 1e-12
 
 
-# -- the claims, and what must turn them red ----------------------------------------------------------------------------
-
-
 def test_forget_gate_one_late_turns_red(monkeypatch):
     right = section_9.lstm_weights
     monkeypatch.setattr(section_9, "lstm_weights", lambda i, f: right(i, f.roll(1, 1)))
@@ -64,11 +58,3 @@ def test_mean_cosine_of_random_vectors(dimension):
     cosine = torch.nn.functional.cosine_similarity(z[0], z[1], dim=1).abs()
     error = cosine.std().item() / 200
     assert wind_tunnel.random_cosine(dimension) == pytest.approx(cosine.mean().item(), abs=5 * error)
-
-
-def test_lstm_gates_read_what_came_before():
-    """Equations 51 and 52 feed h_{t-1} to the gates, so a gate moves with every earlier input."""
-    d = section_9.sample_network(7)
-    p = d.theta["lstm"]
-    slope = torch.func.jacrev(lambda x: lstm_scan(p["drive"] @ x, p["recurrent"])["f"][:, -1])(d.x)
-    assert (slope[..., :-1].abs().amax((0, 1)) > 0).all()

@@ -20,7 +20,7 @@ def test_published_chain_stays_longer_than_stated():
 
 def test_mutation_wrong_chain():
     """Only the published chain, in nats, has the printed entropy rate."""
-    values = fair_trial.rate_values()
+    values = fair_trial.chain_values(StickyChain(T=50), 2)
     nats = [key for key in values if key.endswith("nats")]
     assert [key for key in nats if holds("agarwal2025/q-entropy-rate", key, values[key])] == ["rate/code_nats"]
     assert holds("agarwal2025/table1", "table1/code/minimum", StickyChain("code").entropy_rate)
@@ -63,15 +63,3 @@ def test_filter_against_all_paths_and_clean_limit():
     state = (seq.x[:, None] - seq.means).square().sum(-1).argmin(1).numpy()
     expected = -np.log(task.transition[state, seq.y.numpy()]).mean()
     assert task.bayes_loss(seq) == pytest.approx(expected, rel=1e-12)
-
-
-def test_filter_beats_the_last_input_alone():
-    """With strong noise the past helps: filtering must not be worse than Bayes on the current input only."""
-    task = StickyChain(T=3000, stay=0.9, d=3, noise=2.0)
-    seq = task.sequence(*random.drawn(task, 0, 5, ()))
-    x, means = seq.x.double().numpy(), seq.means.double().numpy()
-    likelihood = np.exp(-((x[:, None] - means) ** 2).sum(-1) / 8)
-    posterior = likelihood * task.stationary
-    memoryless = posterior / posterior.sum(1, keepdims=True) @ task.transition
-    loss = -np.log(memoryless[np.arange(len(x)), seq.y.numpy()]).mean()
-    assert task.bayes_loss(seq) < loss - 0.1

@@ -20,9 +20,6 @@ def numbers(task, n: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     return random.drawn(task, seed, 5, (n,), dtype=torch.float64)
 
 
-# -- hidden Markov models ---------------------------------------------------------------------------------------------
-
-
 def enumerated(transition, emission, seen) -> np.ndarray:
     """``p(s_t | o_1..o_t)`` of one sequence by summing over every path of hidden states: ``(K, S)``."""
     states, length = transition.shape[0], seen.shape[0]
@@ -46,9 +43,6 @@ def test_filter_against_enumeration_of_all_paths():
     np.testing.assert_allclose(memoryless(emission, seen)[0], exact[0], atol=1e-14)  # one observation: no memory needed
 
 
-# -- bijections -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("distinct", [True, False])
 def test_bijection_posterior_against_enumeration(distinct):
     task = BijectionElimination(4, 4, distinct)
@@ -62,9 +56,6 @@ def test_bijection_posterior_against_enumeration(distinct):
                 if all(pi[keys[j, b]] == images[j, b] for j in range(k)):
                     want[pi[keys[k, b]]] += 1
             np.testing.assert_allclose(exact[k, :, b].numpy(), want / want.sum(), atol=1e-14)
-
-
-# -- models -----------------------------------------------------------------------------------------------------------
 
 
 def build(name: str, task):
@@ -160,9 +151,6 @@ def test_geometry_of_keys_and_values():
     entropy = entropy_bits(exact).flatten().numpy()
     r = abs(np.corrcoef(s[0][:, 0], entropy)[0, 1])
     assert found["r_value"].item() == pytest.approx(r, abs=1e-8)
-
-
-# -- training ---------------------------------------------------------------------------------------------------------
 
 
 def test_loss_is_smallest_at_the_posterior():

@@ -23,9 +23,7 @@ MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 SHAPES = ((10, 20), (10, 20), (15, 20), (8, 15))
 #: Section 7.2's initial weights: unstated; here the published program's 0.1 N(0, 1).
 INIT_SCALE = 0.1
-#: Purpose of the numbers of a run's long sequences.
 SEQUENCES = 2
-#: Length of a fresh sequence.
 FRESH_T = 300
 #: One way to train: its name, a rate, and factors on it for some matrices.
 Arm = namedtuple("Arm", "name rate factors", defaults=(0.01, ()))
@@ -46,8 +44,6 @@ def runs_of(group: Group, arms: Sequence[Arm]) -> dict[str, list[int]]:
     }
     return {name: runs for name, runs in found.items() if runs}
 
-
-# -- one long sequence, all of it at every step ---------------------------------------------------------------------------
 
 #: A run's sequence with one-hot targets, and a second one of the same symbols' means that is never trained on.
 Data = namedtuple("Data", "train target held_out")
@@ -121,9 +117,6 @@ class OnSequences:
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]} | kept
 
 
-# -- values along training, of runs whose weights are kept ----------------------------------------------------------------
-
-
 def unpack(flat: np.ndarray) -> Weights:
     """Recorded weights ``(..., 820)`` as matrices in float64; the bias is zero."""
     flat = torch.as_tensor(flat).double()
@@ -144,8 +137,8 @@ def value_paths(chain: StickyChain, seed: int, w: Weights) -> np.ndarray:
 
 
 def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.ndarray]:
-    """Trajectories of every run's sampled values: ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the
-    first principal component (about the origin) in the displacements."""
+    """Of every run's sampled values ``length`` of the displacement and ``straight``, displacement over path, ``(R, 200)``; and ``pc1`` ``(R,)``, share of the first
+    principal component (about the origin) in the displacements."""
     (spec,) = study.groups
     weights = histories[spec.name].circuits["weights"]  # (records, R, 820)
     rows = []
@@ -157,9 +150,6 @@ def trajectories(study: Study, histories: dict[str, History]) -> dict[str, np.nd
         rows.append((length, straight, spread[0] / spread.sum()))
     found = zip(("length", "straight", "pc1"), zip(*rows, strict=True), strict=True)
     return {f"{spec.name}/{name}": np.array(own, dtype=np.float32) for name, own in found}
-
-
-# -- a fresh sequence at every step ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -204,9 +194,6 @@ class AboveFloor:
         return {"gap": torch.stack(found)}
 
 
-# -- section 8.2: short chains with attention dropout, by autograd --------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class DroppedSequences:
     """A run's own short sequence of ``chain`` at every step, and uniform numbers that drop attention weights; a kind of :mod:`iclbook.training.data`."""
@@ -241,6 +228,5 @@ class DroppedLoss:
     share: float = 0.0
 
     def __call__(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Measurements of one sequence."""
         keep = (batch.query >= self.share).to(batch.query) / (1 - self.share) if self.share else None
         return cross_entropy(model(batch.context, keep), batch.target)

@@ -3,9 +3,8 @@
 Vectors are rows here: ``x`` is ``(..., T, d_x)``, ``q`` and ``k`` are ``(..., T, d_k)``, ``v``, ``g`` and ``u`` are ``(..., T, d_v)``, logits are
 ``(..., T, C)`` and ``alpha`` is ``(..., T, T)`` with the query first, as in the paper. Leading axes are runs.
 
-The gradients of a long causal sequence are taken a block of queries at a time, and no ``(T, T)`` array is ever held. Three facts make one pass enough. The loss
-of a query needs nothing of later queries, so its error is known as soon as its logits are. The baseline of equation 12 is ``E_{alpha_i}[b] = u_i . g_i =
-error_i . logits_i``, a single number, so the advantage of a whole block is one matrix product. And a causal block sees no key after its last query.
+The gradients of a long causal sequence are taken a block of queries at a time, and no ``(T, T)`` array is ever held. One pass is enough: the baseline of
+equation 12 is ``E_{alpha_i}[b] = u_i . g_i = error_i . logits_i``, a single number, so the advantage of a whole block is one matrix product.
 """
 
 import math
@@ -66,9 +65,6 @@ def forward(x: Tensor, w: Weights, mask: Tensor | None = None) -> Forward:
 def losses(logits: Tensor, y: Tensor) -> Tensor:
     """``L_i = -log p_{i, y_i}`` ``(..., T)`` from logits ``(..., T, C)``; equation 9 is their sum."""
     return -logits.log_softmax(-1).gather(-1, y.expand(logits.shape[:-1])[..., None])[..., 0]
-
-
-# -- gradients, equations 10 to 32 ----------------------------------------------------------------------------------------
 
 
 def logit_gradient(p: Tensor, y: Tensor) -> Tensor:
@@ -136,9 +132,6 @@ def every_gradient(
     return losses(f.logits, y), found
 
 
-# -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------
-
-
 def value_step(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     """``Delta v_j = -rate sum_i alpha_ij u_i`` for free values (equations 33 and 38)."""
     return -rate * value_gradient(alpha, u)
@@ -154,13 +147,8 @@ def loss_change(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
     return alpha * (u @ value_step(alpha, u, rate).mT)
 
 
-def dominant_context(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
-    """``-rate alpha_ij^2 u_i``: equation 39 with every other query neglected (equation 42)."""
-    return -rate * alpha[..., None] ** 2 * u[..., :, None, :]
-
-
 def dominant_loss(alpha: Tensor, u: Tensor, rate: float) -> Tensor:
-    """``-rate alpha_ij^2 |u_i|^2``: equation 41 with every other query neglected (equation 43)."""
+    """``-rate alpha_ij^2 |u_i|^2``: equation 41 with every other query neglected (equation 43; 42 is the same of 39)."""
     return -rate * alpha**2 * (u**2).sum(-1)[..., None]
 
 
@@ -168,9 +156,6 @@ def score_step_of_weights(dq: Tensor, dk: Tensor, q: Tensor, k: Tensor, x: Tenso
     """Change of the scores by steps on ``W_Q`` and ``W_K`` (equations 29, 30), to first order in the rate and for a rate of 1."""
     gram = -x @ x.mT
     return scores(gram @ dq, k) + scores(q, gram @ dk)
-
-
-# -- long causal sequences ------------------------------------------------------------------------------------------------
 
 
 def _block_weights(q: Tensor, k: Tensor, start: int, stop: int, shift: Tensor | None) -> Tensor:

@@ -15,7 +15,6 @@ from ...drawing import style
 from ...random import generator
 from ...statistics import Estimate, clustered_share_error
 from . import closed_forms as closed
-from .closed_forms import Weights, random_weights
 
 #: Inputs ``(T, d_x)``, targets ``(T,)``, weights, and a causal mask or ``None``.
 Case = namedtuple("Case", "x y w mask")
@@ -29,7 +28,7 @@ def random_case(index: int, largest: int = 12) -> Case:
     x = torch.randn(T, d_x, generator=gen, dtype=torch.float64)
     y = torch.randint(0, n, (T,), generator=gen)
     scale = 0.3 + 1.2 * float(torch.rand((), generator=gen))
-    w = random_weights(gen, d_x, d_k, d_v, n, scale, bias=scale)
+    w = closed.random_weights(gen, d_x, d_k, d_v, n, scale, bias=scale)
     return Case(x, y, w, closed.causal_mask(T) if index % 2 else None)
 
 
@@ -39,13 +38,10 @@ def relative(measured: Tensor, truth: Tensor) -> float:
     return float((measured - truth).abs().max()) / (size or 1.0)
 
 
-# -- gradients, equations 13 to 32 ----------------------------------------------------------------------------------------
-
-
 def autograd(case: Case) -> dict[str, Tensor]:
     """The gradients of the summed loss (equation 9) by autograd, named as by :func:`.closed_forms.every_gradient`."""
     x, y, w, mask = case
-    w = Weights(*[p.clone().requires_grad_() for p in w])
+    w = closed.Weights(*[p.clone().requires_grad_() for p in w])
     f = closed.forward(x, w, mask)
     nodes = {name: getattr(f, name) for name in ("logits", "g", "v", "alpha", "s", "q", "k")} | w._asdict()
     loss = torch.nn.functional.cross_entropy(f.logits, y, reduction="sum")
@@ -77,15 +73,12 @@ def blocked_error(T: int, scale: float) -> float:
     """The evaluation by blocks of queries (mean loss) against autograd through the plain causal head, float64."""
     gen = generator(T, 8)
     x, y = torch.randn(T, 20, generator=gen, dtype=torch.float64), torch.randint(0, 8, (T,), generator=gen)
-    case = Case(x, y, random_weights(gen, 20, 10, 15, 8, scale), closed.causal_mask(T))
+    case = Case(x, y, closed.random_weights(gen, 20, 10, 15, 8, scale), closed.causal_mask(T))
     truth, plain = autograd(case), closed.forward(x, case.w, case.mask)
     loss, *found = closed.causal_step(x, torch.nn.functional.one_hot(y, 8).double(), *case.w[:4])
-    errors = [relative(part, truth[name] / T) for name, part in zip(Weights._fields[:4], found, strict=True)]
+    errors = [relative(part, truth[name] / T) for name, part in zip(case.w._fields, found, strict=False)]
     errors.append(relative(loss, closed.losses(plain.logits, y).mean()))
     return max(*errors, relative(closed.causal_predict(x, *case.w[:4]).logits, plain.logits))
-
-
-# -- first-order updates, equations 33 to 43 ------------------------------------------------------------------------------
 
 
 def losses_of(case: Case, v: Tensor, s: Tensor) -> Tensor:
@@ -123,13 +116,12 @@ def first_order(n: int = 40) -> dict[str, float | Estimate]:
         for name, values in missed.items():
             if values.abs().min() > 1e-13:  # else rounding is all that is left
                 exponents[name].append(np.polyfit(logs, values.abs().log(), 1)[0])
-    each = map(np.array, (exponents[name] for name in (*"vsqk", "one")))
-    *middles, last = (Estimate.of(np.median, of) for of in each)
+    *middles, last = (Estimate.of(np.median, np.array(exponents[name])) for name in (*"vsqk", "one"))
     # where each value has a single user, equations 42 and 43 are 39 and 41
     gen = generator(0, 9)
     alpha = torch.eye(6, dtype=torch.float64)[torch.randperm(6, generator=gen)]
     u = torch.randn(6, 4, generator=gen, dtype=torch.float64)
-    contexts = relative(closed.dominant_context(alpha, u, 0.1), closed.context_change(alpha, u, 0.1))
+    contexts = relative(-0.1 * alpha[..., None] ** 2 * u[:, None], closed.context_change(alpha, u, 0.1))
     losses = relative(closed.dominant_loss(alpha, u, 0.1), closed.loss_change(alpha, u, 0.1))
     return {
         "eq/second_order": Estimate.stack(middles),
@@ -158,8 +150,7 @@ def readings_of_updates(n: int = 100) -> dict[str, float]:
 
 
 def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
-    """Statistics of each pair (i, j) of ``n`` heads, ``(pairs,)``: ``error`` of equation 43, relative; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; ``rho``; and
-    the ``head``."""
+    """Of each pair (i, j) of ``n`` heads, ``(pairs,)``: relative ``error`` of equation 43; ``lead``, ``alpha_ij`` over the largest other ``alpha_rj``; ``rho``; ``head``."""
     rows = []
     for index in range(n):
         case = random_case(index, largest=40)
@@ -178,8 +169,7 @@ def dominant_query(n: int = 400) -> dict[str, np.ndarray]:
 
 
 def dominant_values(found: Mapping[str, np.ndarray]) -> dict[str, float | Estimate]:
-    """Equation 43 where one query's weight leads all others' by ten and by a hundred: share of pairs with a relative error of at most 0.2, its error over heads;
-    and the largest error at a lead of ten."""
+    """Share of pairs with a relative error of equation 43 of at most 0.2 at a lead of ten and of a hundred, its error over heads; and the largest at a lead of ten."""
     values: dict[str, float | Estimate] = {"dominant/printed": float(found["error"][found["lead"] >= 10].max())}
     for name, lead in (("ten", 10), ("hundred", 100)):
         there = found["lead"] >= lead
@@ -190,21 +180,27 @@ def dominant_values(found: Mapping[str, np.ndarray]) -> dict[str, float | Estima
 
 
 def plot_dominant_query(found: Mapping[str, np.ndarray]) -> Figure:
-    """Error of equation 43 against the printed condition and against rho, 4,000 pairs drawn."""
+    """Error of equation 43 against the printed condition and against rho, 4,000 pairs drawn; a ring at the largest error where a weight leads by ten."""
     fig, axes = style.figure(2, aspect=0.75, sharey=True)
     pick = numpy_rng(0).permutation(len(found["error"]))[:4000]
-    error = np.maximum(found["error"][pick], 1e-4)
+    worst = np.where(found["lead"] >= 10, found["error"], 0).argmax()
     panels = (
         ("lead", r"$\alpha_{ij}$ over the largest other $\alpha_{rj}$", "the paper's condition: one large weight"),
         ("rho", r"$\rho = \sum_{r \neq i} \alpha_{rj}|u_r| \;/\; \alpha_{ij}|u_i|$", "our bound: small ρ"),
     )
     for ax, (name, label, title) in zip(axes, panels, strict=True):
         look = {"ms": 2.5, "color": style.COLOURS["measured"], "alpha": 0.5, "rasterized": True}
-        ax.loglog(found[name][pick], error, ".", **look)
+        ax.loglog(found[name][pick], np.maximum(found["error"][pick], 1e-4), ".", **look)
+        ax.loglog(found[name][worst], found["error"][worst], ".", ms=5, color=style.COLOURS["measured"])
+        ax.loglog(found[name][worst], found["error"][worst], "o", ms=11, mfc="none", mec=style.INK, mew=1.5)
         ax.set(xlabel=label, title=title, ylim=(1e-4, 1e4), xlim=(1e-2, 1e4))
-    style.theory_line(axes[1], [1e-2, 1e4], [1e-2, 1e4], r"bound: error = $\rho$")
-    axes[0].axvline(10, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2, label="ten times")
+        ax.minorticks_off()
+    style.theory_line(axes[1], [1e-2, 1e4], [1e-2, 1e4])
+    axes[0].axvline(10, color=style.COLOURS["paper"], ls=(0, (5, 3)), lw=1.2)
+    axes[0].text(13, 8e3, "ten times\nany other", color=style.COLOURS["paper"], fontsize=8.5, va="top")
+    beside = {"xytext": (9, 4), "textcoords": "offset points", "va": "top", "fontsize": 8.5}
+    at = found["lead"][worst], found["error"][worst]
+    axes[0].annotate(f"yet off by\na factor of {at[1]:.0f}", at, **beside)
+    axes[1].text(1.3e-2, 10, r"bound: error = $\rho$", fontsize=8.5)
     axes[0].set_ylabel("relative error of equation 43")
-    axes[0].legend(loc="upper right", fontsize=8)
-    axes[1].legend(loc="upper left", fontsize=8)
     return fig

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -22,13 +23,9 @@ from .chain_runs import MATRICES, data, runs_of, sampled_positions, unpack, valu
 from .figures_6_to_8 import COLOUR, NAME, Curves
 from .runs import ARMS
 
-#: The ways to train whose weights are kept, in the order of recorded lists.
-KEPT = ("sgd", "em")
-
 
 class Followed(NamedTuple):
-    """One run: its ``chain`` and ``seed``, and at the recorded ``steps`` its weights ``w``, stacked, float64, and its ``loss`` (on
-    fresh sequences: the mean since the previous record)."""
+    """One run: at the recorded ``steps`` its weights ``w``, stacked, float64, and its ``loss`` (on fresh sequences: the mean since the previous record)."""
 
     chain: StickyChain
     seed: int
@@ -57,24 +54,19 @@ def followed(study: Study, results: Results, arm: str = "", group_name: str = "r
     return [Followed(chain, seeds[r], own["steps"], unpack(weights[:, r]), losses[:, r]) for r in runs]
 
 
-# -- Figure 9 -------------------------------------------------------------------------------------------------------------
-
-
 def trajectory_values(study: Study, results: Results) -> dict[str, float | Estimate]:
     """EM against SGD on the 200 sampled values of each seed: lengths, alignment, straightness, and how focused attention is at the end."""
     (group,) = study.groups
     own, runs = results.group(group.name), runs_of(group, ARMS)
-    sgd, em = runs["sgd"], runs["em"]
-    straight = own["straight"].mean(1)
-    aligned, straighter = own["pc1"][em] - own["pc1"][sgd], straight[em] - straight[sgd]
-    hits, samples = (own["length"][em] > own["length"][sgd]).sum(1), own["length"].shape[1]
+    sgd, em, straight, length = runs["sgd"], runs["em"], own["straight"].mean(1), own["length"]
+    hits, samples = (length[em] > length[sgd]).sum(1), length.shape[1]
     return {
         "fig9/longer": Estimate.of(np.min, hits / samples).widened(share_error(int(hits.min()), samples)),
-        "fig9/aligned_apart": Estimate.mean(aligned),
-        "fig9/straight_apart": Estimate.mean(straighter),
+        "fig9/aligned_apart": Estimate.mean(own["pc1"][em] - own["pc1"][sgd]),
+        "fig9/straight_apart": Estimate.mean(straight[em] - straight[sgd]),
         "fig9/focus_em": Estimate.mean(own["spread"][-1, em]),
         "fig9/focus_sgd": Estimate.mean(own["spread"][-1, sgd]),
-        "fig9/ratio": float((own["length"][em].mean(1) / own["length"][sgd].mean(1)).mean()),
+        "fig9/ratio": float((length[em].mean(1) / length[sgd].mean(1)).mean()),
     }
 
 
@@ -85,29 +77,23 @@ def plot_value_arrows(em: Followed, sgd: Followed) -> Figure:
     centre = every.mean(0)
     _, size, components = np.linalg.svd(every - centre, full_matrices=False)
     shown = [(own - centre) @ components[:2].T for own in ends]
-    drawn = np.concatenate([*shown[0], shown[1][1]])
+    drawn, share = np.concatenate([*shown[0], shown[1][1]]), size**2 / (size**2).sum()
     fig, axes = style.figure(2, aspect=0.85, sharex=True, sharey=True)
     look = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.005, "alpha": 0.75}
     for ax, (start, end), arm in zip(axes, shown, ("em", "sgd"), strict=True):
         ax.quiver(*start.T, *(end - start).T, color=COLOUR[arm], **look)
-        ax.plot(*start.T, ".", color=style.INK, ms=1.5)
-        ax.set(title=NAME[arm], xlabel="principal axis 1")
+        ax.plot(*start.T, ".", color=style.INK, ms=2.5)
+        ax.set(title=NAME[arm], xlabel=f"principal axis 1 ({share[0]:.0%} of variance)")
         ax.set(xlim=(drawn[:, 0].min(), drawn[:, 0].max()), ylim=(drawn[:, 1].min(), drawn[:, 1].max()))
-        ax.margins(0.05)
-    share = (size[:2] ** 2).sum() / (size**2).sum()  # of the variance
-    axes[0].set_ylabel("principal axis 2")
-    axes[1].text(0.98, 0.02, f"{share:.0%} of variance", transform=axes[1].transAxes, ha="right", fontsize=8)
+        ax.text(0.02, 0.02, "dots: before training", transform=ax.transAxes)
+    axes[0].set_ylabel(f"principal axis 2 ({share[1]:.0%})")
     return fig
-
-
-# -- do SGD and the schedule find the same? Sections 5.3, 7.2 and 9.4 -----------------------------------------------------
 
 
 def kl_values(
     em: Curves, sgd: Curves, runs: Sequence[Followed], onward: Sequence[Sequence[Followed]]
 ) -> dict[str, object]:
-    """KL(EM || SGD) of the predictive distributions over what EM's predictions know, KL(EM || uniform), and how much less diffuse EM's attention is: at equal
-    steps, and of ``runs`` of the schedule against SGD trained ``onward`` to their loss, from the same initial weights and from those of other seeds."""
+    """KL(EM || SGD) over KL(EM || uniform), and how much less diffuse EM's attention is: at equal steps, and of ``runs`` against SGD trained ``onward`` to their loss."""
     kl, known = em["kl"][-1], math.log(8) - em["entropy"][-1]
     shares, spreads = np.array([[at_equal_loss(*pair) for pair in zip(runs, sgds, strict=True)] for sgds in onward]).T
     return {
@@ -145,19 +131,16 @@ def symbols_shown(run: Followed) -> Tensor:
     return (seq.x[:, None] - seq.means).square().sum(-1).argmin(1)
 
 
-def clusters(run: Followed) -> tuple[float, float, float]:
-    """Silhouette of the sampled values by the symbol that each input shows: at the start, at the end, and at the end with shuffled symbols."""
-    symbols = symbols_shown(run).numpy()
-    labels = symbols[sampled_positions(len(symbols))]
-    first, last = value_paths(run.chain, run.seed, run.at([0, -1]))
-    mixed = numpy_rng(0).permutation(labels)
-    return silhouette(first, labels), silhouette(last, labels), silhouette(last, mixed)
-
-
-def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Estimate]:
-    """Section 9.4 (2): means over seeds for the paper's two ways to train; a larger rate for everything would learn its sequence by heart."""
-    found = np.array([[clusters(run) for run in followed(study, results, arm)] for arm in KEPT])
-    start, end, mixed = found.transpose(2, 0, 1)  # (arms, seeds) each
+def cluster_values(runs: Mapping[str, Sequence[Followed]]) -> dict[str, list[float] | Estimate]:
+    """Section 9.4 (2), means over seeds: silhouette of the sampled values by their inputs' symbols at the start, at the end, and there with shuffled symbols."""
+    found = []
+    for run in (*runs["sgd"], *runs["em"]):
+        symbols = symbols_shown(run).numpy()
+        labels = symbols[sampled_positions(len(symbols))]
+        first, last = value_paths(run.chain, run.seed, run.at([0, -1]))
+        kinds = (first, labels), (last, labels), (last, numpy_rng(0).permutation(labels))
+        found.append([silhouette(*points) for points in kinds])
+    start, end, mixed = np.transpose(found).reshape(3, 2, -1)  # (arms, seeds) each
     return {
         "clusters/start": start.mean(1).tolist(),
         "clusters/end": Estimate.mean(end),
@@ -168,17 +151,14 @@ def cluster_values(study: Study, results: Results) -> dict[str, list[float] | Es
 
 def activation_ratios(runs: Sequence[Followed]) -> dict[str, float]:
     """Root mean square of dL/dv over those of dL/dq and of dL/dk, at the first and the last early record: medians over runs."""
-    ratios: list[tuple[float, float]] = []
+    sizes = []
     for run in runs:
         x, y = run.inputs()
         for record in (0, int(np.flatnonzero(run.steps <= 100)[-1])):  # "early in training" (section 7.2)
             _, d = closed.every_gradient(x, y, run.at(record), closed.causal_mask(len(x)))
-            q, k, v = (float(d[name].square().mean().sqrt()) for name in "qkv")
-            ratios.append((v / q, v / k))
-    return {f"sizes/activation_v_over_{name}": of for name, of in zip("qk", np.median(ratios, 0).tolist(), strict=True)}
-
-
-# -- what has attention learned? ------------------------------------------------------------------------------------------
+            sizes.append([float(d[name].square().mean().sqrt()) for name in "qkv"])
+    q, k, v = np.transpose(sizes)
+    return {f"sizes/activation_v_over_{name}": float(np.median(v / of)) for name, of in (("q", q), ("k", k))}
 
 
 def attention_by_symbol(run: Followed, record: int) -> np.ndarray:
@@ -209,8 +189,7 @@ def loss_by_symbol_alone(chain: StickyChain, seed: int) -> float:
 
 
 def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object]:
-    """Held-out loss of the schedule minus that of the present symbol alone by seed; attention on the query's own symbol, over chance, before and
-    after; how alike the maps are (correlation of their logs), and by what factor their spread grows."""
+    """Held-out loss of the schedule minus that of the present symbol alone; attention on the query's own symbol before and after, and how the maps' logs correlate and grow."""
     alone = [loss_by_symbol_alone(run.chain, run.seed) for run in runs]
     before, after = (np.array([attention_by_symbol(run, record) for run in runs]) for record in (0, -1))  # (R, n, n)
     logs = [np.log(of).reshape(len(runs), -1) for of in (before, after)]
@@ -225,28 +204,23 @@ def learned_map_values(em: Curves, runs: Sequence[Followed]) -> dict[str, object
 
 def plot_attention_maps(runs: Sequence[Followed], onward: Sequence[Followed], seeds: Sequence[int]) -> Figure:
     """Maps of :func:`attention_by_symbol` of some seeds (rows), on a logarithmic scale: before training, after the schedule, and SGD at the same loss."""
-    fig, axes = style.figure(3, len(seeds), height=2.1 * len(seeds), squeeze=False)
+    fig, axes = style.figure(3, len(seeds), height=2.3 * len(seeds), squeeze=False)
     near = [int(np.abs(onward[r].loss - runs[r].loss[-1]).argmin()) for r in seeds]
     states = [((runs[r], 0), (runs[r], -1), (onward[r], at)) for r, at in zip(seeds, near, strict=True)]
     maps = np.log2([[attention_by_symbol(*state) for state in of_seed] for of_seed in states])  # (seeds, 3, n, n)
-    for row, of_seed, r in zip(axes, maps, seeds, strict=True):
-        images = [style.heatmap(ax, of, np.abs(maps).max()) for ax, of in zip(row, of_seed, strict=True)]
-        row[0].set_ylabel(f"seed {runs[r].seed}\nsymbol asked")
-    for ax, title in zip(axes[0], ("before training", "after the schedule", "SGD, same loss"), strict=True):
-        ax.set_title(title)
-    for ax in axes[-1]:
-        ax.set_xlabel("symbol read")
-    look = {"shrink": 0.6, "aspect": 20, "pad": 0.02, "label": "log₂ of attention over uniform"}
-    fig.colorbar(images[-1], ax=list(axes.ravel()), **look).outline.set_visible(False)
+    names = ("start", "schedule", "SGD")
+    for ax, of, (r, name) in zip(axes.flat, np.concatenate(maps), product(seeds, names), strict=True):
+        image = style.heatmap(ax, of, np.abs(maps).max(), title=f"seed {runs[r].seed}: {name}")
+        ax.set(xlabel="symbol read", ylabel="symbol asked")
+    look = {"location": "bottom", "shrink": 0.7, "aspect": 30, "label": "attention over uniform"}
+    bar = fig.colorbar(image, ax=list(axes.flat), **look)
+    bar.set_ticks(range(-3, 4), labels=["1/8", "1/4", "1/2", "1", "2", "4", "8"])
+    bar.outline.set_visible(False)
     return fig
 
 
-# -- what comes to rest first: sections 6.1, 6.3 and 10.3 -----------------------------------------------------------------
-
-
 def equalised(run: Followed, record: int) -> tuple[float, float]:
-    """How far compatibility is from equal over the keys of a query, root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention;
-    and the norm of dL/ds."""
+    """Root mean square of ``b_ij - E_{alpha_i}[b]`` over that of ``b_ij``, both weighted by attention; and the norm of dL/ds."""
     x, y = run.inputs()
     mask = closed.causal_mask(len(x))
     found = closed.forward(x, run.at(record), mask)
@@ -256,15 +230,12 @@ def equalised(run: Followed, record: int) -> tuple[float, float]:
 
 
 def freezing_values(every: Mapping[str, Sequence[Followed]]) -> dict[str, Estimate]:
-    """Sections 6.1 and 6.3, by setting, means over runs: at the end of training how far compatibility is from equal, and the norm of dL/ds over its largest at
-    four records."""
+    """Sections 6.1 and 6.3, means over runs: at the end how far compatibility is from equal, and the norm of dL/ds over its largest at four records."""
     found = {}
     for setting, runs in every.items():
         last = len(runs[0].steps) - 1
-        records = (0, last // 3, 2 * last // 3, last)
-        apart, slope = np.array([[equalised(run, record) for record in records] for run in runs]).transpose(
-            2, 0, 1
-        )  # (R, 4) each
+        rows = [[equalised(run, record) for record in (0, last // 3, 2 * last // 3, last)] for run in runs]
+        apart, slope = np.moveaxis(rows, -1, 0)  # (R, 4) each
         found[f"freezing/{setting}/apart"] = Estimate.mean(apart[:, -1])
         found[f"freezing/{setting}/slope"] = Estimate.mean(slope[:, -1] / slope.max(1))
     return found
@@ -274,8 +245,7 @@ def attention_rows(run: Followed) -> np.ndarray:
     """Attention of 100 queries from the second half of the sequence, ``(records, 100, T)``."""
     x, _ = run.inputs()
     T = len(x)
-    later = np.arange(T // 2, T)
-    queries = np.sort(numpy_rng(0).choice(later, min(100, T // 2), replace=False))
+    queries = np.sort(numpy_rng(0).choice(np.arange(T // 2, T), min(100, T // 2), replace=False))
     seen = torch.arange(T) <= torch.as_tensor(queries)[:, None]
     s = closed.scores(x[queries] @ run.w.W_Q.mT, x @ run.w.W_K.mT)
     return s.masked_fill(~seen, -torch.inf).softmax(-1).float().numpy()
@@ -283,19 +253,12 @@ def attention_rows(run: Followed) -> np.ndarray:
 
 def way_left(states: np.ndarray) -> np.ndarray:
     """Distance to the last state over that of the first, ``(records, R)``, of states ``(records, R, ..., d)``: mean 1-norm of the rows."""
-    gap = np.abs(states - states[-1]).sum(-1)
-    gap = gap.reshape(*gap.shape[:2], -1).mean(2)
+    gap = np.abs(states - states[-1]).sum(-1).reshape(*states.shape[:2], -1).mean(2)
     return gap / gap[0]
 
 
-def mean_left(left: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Mean over a training of the way left at its records ``(records, ...)``: small for what is near its end early."""
-    return np.trapezoid(left, steps, axis=0) / (steps[-1] - steps[0])
-
-
 def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray]:
-    """Way left ``(records, R)`` of attention, of the values and of calibration: the root of the held-out loss above its floor, ``gap (records, R)``, since a loss
-    is of second order in the distance to its end."""
+    """Way left ``(records, R)`` of attention, values and calibration: the root of ``gap (records, R)``, as a loss is of second order in the distance to its end."""
     return {
         "attention": way_left(np.stack([attention_rows(run) for run in runs], 1)),
         "values": way_left(np.stack([value_paths(run.chain, run.seed, run.w) for run in runs], 1)),
@@ -303,26 +266,23 @@ def head_left(runs: Sequence[Followed], gap: np.ndarray) -> dict[str, np.ndarray
     }
 
 
-def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str, error_name: str) -> dict[str, object]:
-    """Lead of attention over values and error on the way to its end, mean over training and paired by run; recorded as ``prefix/way_left``,
-    ``prefix/before_values`` and ``prefix/before_<error_name>``."""
-    mean = {name: mean_left(own, steps) for name, own in left.items()}
-    return {
-        f"{prefix}/way_left": [float(own.mean()) for own in mean.values()],
-        f"{prefix}/before_values": Estimate.mean(mean["attention"] - mean["values"]),
-        f"{prefix}/before_{error_name}": Estimate.mean(mean["attention"] - mean[error_name]),
-    }
+def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str) -> dict[str, Estimate]:
+    """Lead of attention over values and over the error on the way to its end, mean over training and paired by run."""
+    mean = {name: np.trapezoid(own, steps, axis=0) / np.ptp(steps) for name, own in left.items()}
+    attention = mean.pop("attention")
+    return {f"{prefix}/before_{name}": Estimate.mean(attention - of) for name, of in mean.items()}
 
 
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
     """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
     fig, axes = style.figure(len(panels), height=2.8, sharey=True)
-    looks = (style.PALETTE[5], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
+    looks = (COLOUR["attention"], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
     for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
         for (colour, dash), (name, own) in zip(looks, left.items(), strict=True):
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
             ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
+        ax.plot([], [], color=style.COLOURS["dummy"], lw=0.7, label="one seed")
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))
-        ax.legend(fontsize=8)
-    axes[0].set_ylabel("distance to the final value,\nover that at the start")
+        ax.legend()
+    axes[0].set_ylabel("distance left (share)")
     return fig

@@ -12,7 +12,6 @@ from ...draw import numpy_rng
 from ...drawing import style
 from ...statistics import Estimate, standard_error
 from . import closed_forms as closed
-from .closed_forms import Weights, forward
 from .figures_6_to_8 import COLOUR
 from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sharp_and_smooth
 
@@ -20,12 +19,9 @@ from .toy_runs import RATES, SCALES, TASK, UNIFORM, Ensemble, descend, ends, sha
 READINGS = ("frozen", "trained")
 
 
-# -- the setting ----------------------------------------------------------------------------------------------------------
-
-
 def grid(swept: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Over initial scales and rates ``(scales, rates)``, of what :func:`.toy_runs.sweep` returns: shares of runs that sharpen (``share``), whose loss decays
-    smoothly (``smooth``), and of both in one run (``both``); ``start`` ``(scales, 1)``, mean effective positions before training."""
+    """Over initial scales and rates, of a :func:`.toy_runs.sweep`: shares of runs that sharpen, whose loss decays smoothly, and of both; ``start`` ``(scales, 1)``,
+    mean effective positions before training."""
     sharp, smooth = sharp_and_smooth(swept)
     start = swept["start"].mean(0)[:, None]
     return {"share": sharp.mean(0), "smooth": smooth.mean(0), "both": (sharp & smooth).mean(0), "start": start}
@@ -39,22 +35,15 @@ def chosen_setting(found: Mapping[str, np.ndarray]) -> tuple[float, float]:
 
 
 def grid_values(grids: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, object]:
-    """The setting chosen for each reading, and the shares of runs that sharpen at its rate."""
-    settings = [chosen_setting(found) for found in grids.values()]
-    shares = {
-        f"scale/shares_{reading}": found["share"][:, RATES.index(rate)].tolist()
-        for (reading, found), (_, rate) in zip(grids.items(), settings, strict=True)
-    }
-    return shares | {
-        "toy/scale": [scale for scale, _ in settings],
-        "toy/rate": [rate for _, rate in settings],
-        "toy/stated_rate": [float(found["share"][:-1, 0].max()) for found in grids.values()],  # below scale 1
-    }
+    """The setting chosen for each reading, and the largest share of runs that sharpen at the rate of section 7.2 from a scale below 1."""
+    scales, rates = zip(*map(chosen_setting, grids.values()), strict=True)
+    sharpen = [float(found["share"][:-1, 0].max()) for found in grids.values()]
+    return {"toy/scale": [*scales], "toy/rate": [*rates], "toy/stated_rate": sharpen}
 
 
 def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
     """Shares of seeds over initial scale and rate: sharp attention, smooth loss, both; a frame at the setting that is chosen."""
-    fig, axes = style.figure(3, height=2.95)
+    fig, axes = style.figure(3, height=3.2, sharey=True)
     scale, rate = chosen_setting(found)
     names = {"share": "attention sharpens", "smooth": "loss decays smoothly", "both": "both in one run"}
     for ax, (name, title) in zip(axes, names.items(), strict=True):
@@ -63,27 +52,21 @@ def plot_settings(found: Mapping[str, np.ndarray]) -> Figure:
         for text in ax.texts:
             text.set(text=text.get_text().rstrip("%"), fontsize=8)
         corner = RATES.index(rate) - 0.5, SCALES.index(scale) - 0.5
-        ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=2))
+        frame = ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=style.INK, lw=2))
         ax.set_xlabel("learning rate")
         ax.tick_params(axis="x", labelsize=8, labelrotation=90)
     axes[0].set_ylabel("initial scale")
+    fig.legend([frame], ["our setting; numbers: % of seeds"], loc="outside upper center")
     return fig
 
 
-# -- Figure 1: one step ---------------------------------------------------------------------------------------------------
-
-
 def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarray]:
-    """The step before the largest fall of each run's loss, at the helped pair (i, j), ``A_ij > 0``, with the largest ``alpha_ij |u_i|``.
-
-    ``alpha`` ``(R,)``; ``v``, ``dv``, ``u_bar`` of the value, ``u_i``, ``g``, ``dg`` of the query, ``(R, 2)``; ``dloss`` of the query and ``dadvantage`` of the pair,
-    ``(R, 2)``: when ``v_j`` alone moves, and when all weights (with ``bias`` the bias, too) take the step at this rate.
-    """
+    """The step before the largest fall of each run's loss, at the pair (i, j) with ``A_ij > 0`` and the largest ``alpha_ij |u_i|``; changes ``dloss`` of the query and
+    ``dadvantage`` of the pair, ``(R, 2)``, are those when ``v_j`` alone moves, and when all weights (with ``bias`` the bias, too) take the step at this rate."""
     steepest = np.argmax(-np.diff(run.loss, axis=0), 0)
     every = [[p[r] for p in run.weights[step]] for r, step in enumerate(steepest)]
-    w = Weights(*map(torch.stack, zip(*every, strict=True)))
-    x, y = run.x, run.y
-    f = forward(x, w)
+    w, x, y = closed.Weights(*map(torch.stack, zip(*every, strict=True))), run.x, run.y
+    f = closed.forward(x, w)
     u = closed.upstream(f.p, y, w.W_O)
     a = closed.advantage(f.alpha, closed.compatibility(u, f.v))
     most = (f.alpha * u.norm(dim=-1)[..., None] * (a > 0)).flatten(1).argmax(1)
@@ -94,21 +77,18 @@ def steepest_steps(run: Ensemble, rate: float, bias: bool) -> dict[str, np.ndarr
     own = closed.Forward(f.q, f.k, v, f.s, *closed.attend(f.s, v, w.W_O, w.b))
     later = descend(w, closed.every_gradient(x, y, w)[1], rate, bias)
     changed, grown = [], []
-    for moved, W_O in ((own, w.W_O), (forward(x, later), later.W_O)):
+    for moved, W_O in ((own, w.W_O), (closed.forward(x, later), later.W_O)):
         changed.append((closed.losses(moved.logits, y) - closed.losses(f.logits, y))[at, i])
         b = closed.compatibility(closed.upstream(moved.p, y, W_O), moved.v)
         grown.append((closed.advantage(moved.alpha, b) - a)[at, i, j])
-    of_value = {"v": f.v, "dv": dv, "u_bar": closed.value_gradient(f.alpha, u)}
-    of_query = {"u_i": u, "g": f.g, "dg": own.g - f.g}
     found = {"alpha": f.alpha[at, i, j], "dloss": torch.stack(changed, -1), "dadvantage": torch.stack(grown, -1)}
-    found |= {name: part[at, j] for name, part in of_value.items()}
-    found |= {name: part[at, i] for name, part in of_query.items()}
+    found |= {"v": f.v[at, j], "dv": dv[at, j], "u_bar": closed.value_gradient(f.alpha, u)[at, j]}
+    found |= {"u_i": u[at, i], "g": f.g[at, i], "dg": (own.g - f.g)[at, i]}
     return {name: part.numpy() for name, part in found.items()}
 
 
 def one_step_values(steps: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, Estimate]:
-    """Figure 1: shares of runs in which the value moves against its user's error (``against``), and in which the step lowers the query's loss and raises the
-    pair's advantage; when the value alone moves (``own``), when the four matrices do (``all``), and when the bias does too (``bias``, of the runs that train it)."""
+    """Figure 1: shares of runs in which the value moves against its user's error, and in which the step lowers the query's loss and raises the pair's advantage."""
     frozen, trained = (steps[reading] for reading in READINGS)
     found = {"fig1/against": Estimate.share((frozen["dv"] * frozen["u_i"]).sum(-1) < 0)}
     for name, step, column in (("own", frozen, 0), ("all", frozen, 1), ("bias", trained, 1)):
@@ -127,27 +107,24 @@ def _arrow(ax: Axes, along: np.ndarray, colour: str, label: str, start: np.ndarr
 
 
 def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
-    """Figure 1 of one run: the value, the context and the error; then the signal and the changes of value and context on one scale, drawn beside each other,
-    since they lie along one line."""
+    """Figure 1 of one run: value, context and error; then the signal and both changes on one scale, drawn beside each other, since they lie along one line."""
     fig, axes = style.figure(2, aspect=0.85)
     step = {name: part[r] for name, part in steps.items()}
     _arrow(axes[0], step["v"], COLOUR["values"], "value $v_j$")
-    _arrow(axes[0], step["g"], style.INK, "context $g_i$")
-    _arrow(axes[0], step["u_i"], style.PALETTE[5], "error $u_i$")
-    axes[0].set(title="where they are", xlabel="value coordinate 1", ylabel="value coordinate 2")
+    _arrow(axes[0], step["g"], COLOUR["attention"], "context $g_i$")
+    _arrow(axes[0], step["u_i"], style.INK, "error $u_i$")
+    axes[0].set_title("where they are")
     scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
-    _arrow(axes[1], step["u_bar"], style.PALETTE[5], r"signal $\bar u_j$")
+    _arrow(axes[1], step["u_bar"], style.INK, r"signal $\bar u_j$")
     aside = 0.12 * step["u_bar"][::-1] * (1, -1)
-    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (x {scale:.0f})", aside)
-    _arrow(axes[1], step["dg"] * scale, style.INK, rf"$\Delta g_i$ (x {scale:.0f})", 2 * aside)
-    axes[1].set(title=rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}", xlabel="value coordinate 1")
+    _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (×{scale:.0f})", aside)
+    _arrow(axes[1], step["dg"] * scale, COLOUR["attention"], rf"$\Delta g_i$ (×{scale:.0f})", 2 * aside)
+    axes[1].set_title(rf"one step, $\alpha_{{ij}}$ = {step['alpha']:.2f}")
     for ax in axes:
+        ax.set(xlabel="value coordinate 1", ylabel="value coordinate 2")
         ax.set_aspect("equal", adjustable="datalim")
         ax.margins(0.15)
     return fig
-
-
-# -- Figures 2 to 5 -------------------------------------------------------------------------------------------------------
 
 
 def typical(run: Ensemble) -> int:
@@ -165,11 +142,10 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
         sharp, smooth = sharp_and_smooth(ends(run))
         falls = (run.positions[-1] < run.positions[0]) & (run.loss[-1] < run.loss[0])
         (gain, window), (own, shuffled) = gains(run), ranks(run)
-        mass = top_two(run)
         found |= {
             f"fig2-3/{reading}_falls": Estimate.share(falls),
             f"fig2-3/{reading}": Estimate.share(sharp),
-            f"fig2-3/{reading}_mass": Estimate.of(np.median, mass),
+            f"fig2-3/{reading}_mass": Estimate.of(np.median, top_two(run)),
             f"fig2-3/{reading}_both": Estimate.share(falls & smooth),
             f"fig4/{reading}": Estimate.share(smooth),
             f"fig4/{reading}_gain": Estimate.of(np.median, gain),
@@ -183,7 +159,7 @@ def figure_values(runs: Mapping[str, Ensemble]) -> dict[str, object]:
 
 def top_two(run: Ensemble) -> np.ndarray:
     """Attention on a query's two heaviest keys at the end, mean over queries ``(R,)``: 0.4 if it is uniform, 1 if it is all there."""
-    alpha = forward(run.x, run.weights[-1]).alpha  # (R, T, T)
+    alpha = closed.forward(run.x, run.weights[-1]).alpha  # (R, T, T)
     return alpha.topk(2, dim=-1).values.sum(-1).mean(-1).numpy()
 
 
@@ -208,10 +184,8 @@ def first_shares(moves: np.ndarray) -> np.ndarray:
 
 
 def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
-    """Figure 5 as a distribution: share of ``draws`` motions of a run's own lengths in independent directions that are less aligned than its own, ``(R,)``.
-
-    Uniform on [0, 1] where values do not move together. The second array is the control: motions put together from ``T`` different runs.
-    """
+    """Share of ``draws`` motions of a run's own lengths in independent directions that are less aligned than its own, ``(R,)``: uniform on [0, 1] where values do
+    not move together. The second array is the control: motions put together from ``T`` different runs."""
     rng, moves = numpy_rng(0), displacements(run)
     R, T, _ = moves.shape
     # value j comes from the run j places further on, so that no two values of a motion share a run
@@ -228,7 +202,7 @@ def ranks(run: Ensemble, draws: int = 2000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _attention(ax: Axes, run: Ensemble, r: int, step: int, title: str) -> None:
-    alpha = forward(run.x, run.weights[step]).alpha[r].numpy()
+    alpha = closed.forward(run.x, run.weights[step]).alpha[r].numpy()
     labels = [str(n + 1) for n in range(TASK.T)]
     style.heatmap(ax, alpha, 1.0, title=title, annotate=".2f", row_labels=labels, col_labels=labels)
     ax.set(xlabel="key j", ylabel="query i")
@@ -244,16 +218,16 @@ def plot_attention(run: Ensemble, r: int) -> Figure:
 
 def plot_loss(run: Ensemble, r: int) -> Figure:
     """Figure 4 over all seeds, and the effective number of attended positions on the same steps."""
-    fig, axes = style.figure(2, aspect=0.72)
+    fig, axes = style.figure(2, aspect=0.8)
     grey, steps = style.COLOURS["dummy"], np.arange(len(run.loss))
-    labels = ("cross-entropy, summed (nats)", "attended positions, exp(entropy)")
-    for ax, values, label in zip(axes, (run.loss, run.positions), labels, strict=True):
+    titles = {"loss": "cross-entropy, summed (nats)", "attended positions": "exp(entropy of attention)"}
+    for ax, values, (title, label) in zip(axes, (run.loss, run.positions), titles.items(), strict=True):
         low, middle, high = np.nanquantile(values, (0.1, 0.5, 0.9), axis=1)
         ax.fill_between(steps, low, high, color=grey, alpha=0.3, lw=0, label="80 % of seeds")
         ax.plot(steps, middle, color=grey, ls=(0, (4, 2)), label="median")
         ax.plot(steps, values[:, r], color=style.COLOURS["measured"], label="typical run")
-        ax.set(xlabel="step", ylabel=label, ylim=(0, None))
-    axes[1].legend(loc="lower left", fontsize=8)
+        ax.set(title=title, xlabel="step", ylabel=label, ylim=(0, None))
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
 
@@ -265,21 +239,21 @@ def plot_values(run: Ensemble, r: int) -> Figure:
     shown = (paths - centre) @ np.linalg.svd(ends_ - centre)[2].T
     fig, axes = style.figure(2, aspect=0.8, width_ratios=(1.2, 1))
     ax = axes[0]
+    colour = COLOUR["values"]
     for j in range(TASK.T):
-        colour = COLOUR["values"]
         ax.plot(*shown[:, j].T, color=colour, lw=1.5)
         ax.plot(*shown[0, j], "o", mfc=style.GROUND, mec=colour, ms=6)
         ax.plot(*shown[-1, j], "o", color=colour, ms=7)
-        ax.annotate(f"$v_{j + 1}$", shown[-1, j], textcoords="offset points", xytext=(6, 4), fontsize=9)
-    ax.plot([], [], "o", mfc=style.GROUND, mec=style.INK, label="start")
-    ax.plot([], [], "o", color=style.INK, label="end")
+        ax.annotate(f"$v_{j + 1}$", shown[-1, j], textcoords="offset points", xytext=(6, 4), fontsize=11)
+    ax.plot([], [], "o", mfc=style.GROUND, mec=colour, label="start")
+    ax.plot([], [], "o", color=colour, label="end")
     ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
     ax.margins(0.12)
     ax.legend(fontsize=8)
     shares = first_shares(displacements(run))
     axes[1].hist(shares, np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
     top = axes[1].get_ylim()[1]
-    for value, name, height in ((shares[r], "typical run", 0.6), (np.median(shares), "median", 0.8)):
+    for value, name, height in ((shares[r], "typical run", 0.52), (np.median(shares), "median", 0.72)):
         axes[1].axvline(value, color=style.INK, lw=1, ls=(0, (1, 1.6)))
         axes[1].text(value - 0.008, height * top, name, ha="right", fontsize=8)
     axes[1].set(xlabel="share of the first component", ylabel="runs", title="displacements, all seeds")
@@ -287,16 +261,13 @@ def plot_values(run: Ensemble, r: int) -> Figure:
 
 
 def plot_attention_at(run: Ensemble, step: int, scale: float, others: Mapping[float, np.ndarray]) -> Figure:
-    """Attention and loss at one step of a single toy run, for the slider; thin: its loss from every initial scale."""
+    """Attention and loss at one step of a single toy run, for the slider; grey: its loss from every initial scale."""
     fig, axes = style.figure(2, height=2.9, width_ratios=(1, 1.3))
     _attention(axes[0], run, 0, step, f"attention, step {step}")
     ax = axes[1]
-    for n, (other, loss) in enumerate(sorted(others.items())):
-        colour, height = style.COLOURS["measured"] if other == scale else style.INK, 6.5 - 1.6 * n
-        ax.plot(loss, color=style.COLOURS["dummy"], lw=1)
-        look = {"xytext": (16, 0), "textcoords": "offset points", "va": "center", "fontsize": 8, "color": colour}
-        line = {"arrowstyle": "-", "lw": 0.6, "color": style.COLOURS["dummy"]}
-        ax.annotate(f"{other:g}", (float(np.argmax(loss < height)), height), arrowprops=line, **look)
+    for dash, (other, loss) in zip((":", "-.", "--", "-"), sorted(others.items()), strict=False):
+        ax.plot(loss, color=style.COLOURS["dummy"], ls=dash, lw=1.2, label=f"{other:g}")
+    ax.legend(title="initial scale", loc="upper right")
     own = run.loss[:, 0]
     ax.plot(own, color=style.COLOURS["dummy"], lw=1)
     ax.plot(own[: step + 1], color=style.COLOURS["measured"], lw=2.2)

@@ -22,11 +22,6 @@ from ...training import FullBatch, Study
 from .chain_runs import INIT_SCALE, data, runs_of
 from .runs import ARMS
 
-# -- trained runs, by arm -------------------------------------------------------------------------------------------------
-
-#: Measurements that every study of an arm records.
-MEASURED = ("nll", "entropy", "accuracy", "spread", "kl", "held_out", "norms")
-
 
 @dataclass
 class Curves:
@@ -66,7 +61,8 @@ def gather(
             own = results.group(group.name)
             for arm, runs in runs_of(group, ARMS).items():
                 seeds, key = tuple(group.runs[r].seed for r in runs), group.name if group.blocks else arm
-                part = Curves(own["steps"], seeds, {kind: own[kind][:, runs] for kind in MEASURED})
+                measured = ("nll", "entropy", "accuracy", "spread", "kl", "held_out", "norms")
+                part = Curves(own["steps"], seeds, {kind: own[kind][:, runs] for kind in measured})
                 found[key] = joined(found[key], part) if key in found else part
     assert found["em"].seeds == found["sgd"].seeds, "runs are paired by seed"
     return found
@@ -74,21 +70,12 @@ def gather(
 
 def steps_to(curve: Curves, level: np.ndarray) -> np.ndarray:
     """First step at which each seed's loss is down to ``level`` ``(seeds,)``, interpolated between records; the last step where it never is."""
-    found = []
-    for loss, target in zip(curve["nll"].T, level, strict=True):
-        reached = loss <= target
-        b = int(reached.argmax())
-        if not reached.any():
-            found.append(curve.steps[-1])
-        elif b == 0:
-            found.append(0.0)
-        else:
-            part = (loss[b - 1] - target) / (loss[b - 1] - loss[b])
-            found.append(curve.steps[b - 1] + part * (curve.steps[b] - curve.steps[b - 1]))
-    return np.array(found)
-
-
-# -- sequences and the best loss on them ----------------------------------------------------------------------------------
+    loss, steps, seeds = curve["nll"], curve.steps, np.arange(len(level))
+    reached = loss <= level
+    b = np.maximum(reached.argmax(0), 1)  # the record by which it is
+    part = (loss[b - 1, seeds] - level) / (loss[b - 1, seeds] - loss[b, seeds])
+    between = steps[b - 1] + part * (steps[b] - steps[b - 1])
+    return np.where(reached[0], 0, np.where(reached.any(0), between, steps[-1]))
 
 
 @lru_cache(maxsize=16)
@@ -99,8 +86,7 @@ def bayes_losses(chain: StickyChain, seeds: tuple[int, ...], held_out: bool = Fa
 
 
 def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, object]:
-    """Share of what can be learned that each arm has learned, ``(ln n - loss) / (ln n - floor)``, with each seed's own
-    Bayes floor; the same of the entropies that Table 1 prints; and the standard deviation of SGD's final loss."""
+    """Share learned of what can be, ``(ln n - loss) / (ln n - floor)`` with each seed's own Bayes floor; and of the entropies that Table 1 prints."""
     top, says = math.log(chain.n), claims.printed("agarwal2025")
     floor = top - bayes_losses(chain, em.seeds)  # (seeds,), nats that can be learned
     printed = [(top - says[f"table1/entropy_{arm}"]) / (top - chain.entropy_rate) for arm in ("em", "sgd")]
@@ -113,19 +99,12 @@ def learned_values(em: Curves, sgd: Curves, chain: StickyChain) -> dict[str, obj
     }
 
 
-# -- Table 1 --------------------------------------------------------------------------------------------------------------
-
-#: Recorded name of each printed metric.
+#: Recorded name of each printed metric, and its title.
 METRICS = {"loss": "nll", "entropy": "entropy", "accuracy": "accuracy"}
-#: Rows of Table 1: metric and arm, and the other arm, which an interval must be narrow enough to refuse.
-ROWS = {
-    "loss_em": ("loss, EM-like (nats)", "loss_sgd"),
-    "loss_sgd": ("loss, SGD (nats)", "loss_em"),
-    "entropy_em": ("entropy, EM-like (nats)", "entropy_sgd"),
-    "entropy_sgd": ("entropy, SGD (nats)", "entropy_em"),
-    "accuracy_em": ("accuracy, EM-like", "accuracy_sgd"),
-    "accuracy_sgd": ("accuracy, SGD", "accuracy_em"),
-    "steps": ("steps to SGD's loss", "steps_sgd"),
+TITLES = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (nats)"}
+#: Rows of Table 1: metric and arm, with the row of the other arm.
+ROWS = {f"{m}_{arm}": f"{m}_{other}" for m in METRICS for arm, other in (("em", "sgd"), ("sgd", "em"))} | {
+    "steps": "steps_sgd"
 }
 
 
@@ -136,8 +115,8 @@ def printed_table() -> dict[str, tuple[float, float]]:
 
 
 def table(em: Curves, sgd: Curves) -> dict[str, Any]:
-    """Table 1's numbers over all seeds, each with its standard deviation ``_sd`` and the half-width ``_width`` of the interval in which a mean of the paper's
-    five seeds is expected; and ``spreads``, printed standard deviations over ours, with the bounds of such ratios (F test of normal samples)."""
+    """Table 1's numbers, each with its ``_sd`` and the half-width ``_width`` of the interval in which a mean of five seeds is expected; and ``spreads``, printed
+    standard deviations over ours, with the bounds of such ratios (F test of normal samples)."""
     printed, five = printed_table(), int(claims.printed("agarwal2025")["table1/seeds"])
     steps, difference = steps_to(em, sgd["nll"][-1]), em["nll"][-1] - sgd["nll"][-1]
     ends = {f"{m}_{arm}": c[name][-1] for m, name in METRICS.items() for arm, c in (("em", em), ("sgd", sgd))}
@@ -183,62 +162,67 @@ def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Table 1 beside ours on each chain, the interval in which a mean of five seeds is expected, and whether it refuses the other arm's printed number."""
+    """Table 1 beside ours on each chain, the interval in which a mean of five seeds is expected, and whether the printed numbers of this and of the other arm lie in it."""
     printed, rows = printed_table(), []
-    for (chain, found), (key, (label, other)) in product(chains.items(), ROWS.items()):
+    for (chain, found), (key, other) in product(chains.items(), ROWS.items()):
         mean, sd = printed[key]
+        metric, _, arm = key.partition("_")
         digits = ".0f" if key == "steps" else ".3f"
         own, width = found[key], found[f"{key}_width"]
         row = {
             "chain": f"{chain}, {found['seeds']} seeds",
-            "at the end": label,
+            "at the end": f"{TITLES[metric]}, {NAME[arm]}" if arm else "steps to SGD's loss",
             "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
             "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
             "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
             "printed is": "inside" if abs(own - mean) <= width else "outside",
-            "tells the arms apart": "yes" if abs(printed[other][0] - mean) > width else "no",
+            "the other arm's is": "inside" if abs(printed[other][0] - mean) <= width else "outside",
         }
         rows.append(row)
     return Table(rows, {heading: heading for heading in rows[0]}, "Table 1 beside ours")
 
 
-# -- Figures 6 to 8 -------------------------------------------------------------------------------------------------------
-
-#: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), and the values.
-COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"], "values": style.COLOURS["measured"]}
+#: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), the values, and attention with the contexts.
+COLOUR = {"em": style.COLOURS["schedule"], "sgd": style.COLOURS["sgd"]}
+COLOUR |= {"values": style.COLOURS["measured"], "attention": style.PALETTE[3]}
 NAME = {"em": "schedule", "sgd": "SGD"}
 DASH = {"em": "-", "sgd": (0, (4, 1.5))}
 
 
 def curve_values(pairs: Mapping[str, tuple[Curves, Curves]]) -> dict[str, Estimate]:
     """Figures 6 to 8: the EM-like schedule minus SGD, mean over a training (the area between the curves) by seed; one value a chain."""
-    found = {}
-    for metric, name in METRICS.items():
-        areas = [
-            Estimate.mean(np.trapezoid(em[name] - sgd[name], em.steps, axis=0) / np.ptp(em.steps))
-            for em, sgd in pairs.values()
-        ]
-        found[f"fig6-8/{metric}_apart"] = Estimate.stack(areas)
-    return found
+
+    def apart(em: Curves, sgd: Curves, name: str) -> Estimate:
+        return Estimate.mean(np.trapezoid(em[name] - sgd[name], em.steps, axis=0) / np.ptp(em.steps))
+
+    areas = {metric: [apart(*both, name) for both in pairs.values()] for metric, name in METRICS.items()}
+    return {f"fig6-8/{metric}_apart": Estimate.stack(of) for metric, of in areas.items()}
 
 
 def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
     """Figures 6 to 8 side by side: mean and range over seeds; the printed ends as diamonds with their standard deviations."""
     fig, axes = style.figure(3, height=3.0)
-    titles = {"loss": "loss (nats)", "accuracy": "accuracy", "entropy": "entropy (nats)"}
     printed, look = printed_table(), {"fmt": "D", "color": style.COLOURS["paper"], "ms": 4.5, "capsize": 2}
-    for ax, (metric, title) in zip(axes, titles.items(), strict=True):
+    for ax, (metric, title) in zip(axes, TITLES.items(), strict=True):
         for arm, curve in (("em", em), ("sgd", sgd)):
             values, colour = curve[METRICS[metric]], COLOUR[arm]
             ax.fill_between(curve.steps, values.min(1), values.max(1), fc=colour, ec=colour, alpha=0.15, lw=1)
             ax.plot(curve.steps, values.mean(1), color=colour, ls=DASH[arm])
             ax.errorbar(curve.steps[-1] * 1.03, *printed[f"{metric}_{arm}"], **look)
-            beside = {"textcoords": "offset points", "color": colour, "fontsize": 8, "va": "center"}
-            ax.annotate(NAME[arm], (curve.steps[-1] * 1.03, printed[f"{metric}_{arm}"][0]), (6, 0), **beside)
+            beside = {"textcoords": "offset points", "fontsize": 8.5, "color": colour, "va": "center"}
+            ax.annotate(
+                NAME[arm],
+                (curve.steps[-1] * 1.03, printed[f"{metric}_{arm}"][0]),
+                (6, 0),
+                annotation_clip=False,
+                **beside,
+            )
         ax.set(xlabel="step", title=title)
     steps, sd = printed["steps"]  # of the schedule to SGD's printed loss
     axes[0].errorbar(steps, printed["loss_sgd"][0], xerr=sd, **look)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
+    axes[0].plot([], [], color=style.INK, label="mean over seeds")
+    axes[0].fill_between([], [], color=style.INK, alpha=0.15, label="range over seeds")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return fig

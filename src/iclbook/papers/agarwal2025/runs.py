@@ -18,29 +18,20 @@ from ...training import Adam, Computation, FullBatch, Group, Run, Sgd, Study
 from . import chain_runs, toy_runs
 from .chain_runs import EM, INIT_SCALE, MATRICES, SGD, Arm, OnSequences
 
-# -- section 7.2: the sticky chain ----------------------------------------------------------------------------------------
-
 #: The published program's seeds (the paper says "5 random seeds"). Its random numbers come from another generator, so they name our runs only.
 PAPER_SEEDS = (42, 2024, 1337, 7777, 9999)
-#: Section 7.2: steps and sizes as stated. Unstated and taken from the published program: initial weights 0.1 N(0, 1), no output bias, the MEAN of the
-#: cross-entropy over positions, full batch, means N(0, I), metrics on the training sequence.
-STEPS = 1000
+#: As stated. Unstated and taken from the published program: no output bias, the MEAN of the cross-entropy, full batch, means N(0, I), metrics on the training sequence.
 SIZES = {"d_x": 20, "d_k": 10, "d_v": 15, "n_classes": 8}
-EVERY = 40
 #: The fair trial, all on the published chain. Uniform rates, then ten times on one kind of matrix.
 UNIFORM = tuple(Arm(f"uniform{rate:g}", rate) for rate in (0.02, 0.1))
 LARGEST = Arm("uniform1", 1.0)
-#: SGD up to the schedule's final loss, in about a hundred steps.
-ONWARD = Arm("uniform0.2", 0.2)
 SINGLE = (Arm("o10", factors=(("W_O", 10.0),)), Arm("qk10", factors=(("W_Q", 10.0), ("W_K", 10.0))))
 ADAM = (Arm("adam0.001", 0.001),)
-FRESH = Arm("fresh", 0.003)
 #: Every arm on a sequence of its own.
 ARMS = (SGD, EM, *UNIFORM, LARGEST, *SINGLE, *ADAM)
 #: Initial weights half as large: the initial scale is unstated and decides how far SGD's runs differ.
 SMALL_START = 0.05
-#: Section 8.2, unstated: shares of attention weights dropped, and the uniform rate. Of 1, 0.5 and 0.3 the last is the first at which no run's loss ever
-#: rises above its start: at 1 a run with dropout overflows on some processors and not on others.
+#: Section 8.2, unstated: shares of attention weights dropped, and the rate. At 1 a run with dropout overflows on some processors and not on others.
 DROPOUTS, DROPOUT_RATE = (0.2, 0.5), 0.3
 
 
@@ -52,7 +43,7 @@ def _group(name: str, arms: Sequence[Arm], seeds: Sequence[int], init_scale: flo
 
 
 def on_chain(
-    name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None, every: int = EVERY
+    name: str, chain: StickyChain, groups: tuple[Group, ...], steps: int, measure: Any = None, every: int = 40
 ) -> Study:
     """Groups on one sequence a run. Never compiled: the gradients are matrix products already."""
     data, record = FullBatch(chain_runs.OwnSequences(chain)), (10, *range(every, steps + 1, every))
@@ -65,8 +56,7 @@ def pairs(name: str, chain: StickyChain, seeds: Sequence[int], steps: int, **mor
 
 
 def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
-    """Rivals of the schedule at equally many steps. ``alternating`` is section 5.3's manual EM: the value matrix steps with routing frozen, then
-    the others step with gradients computed anew."""
+    """Rivals of the schedule; ``alternating`` is section 5.3's manual EM: the value matrix steps with routing frozen, then the others with new gradients."""
     groups = (
         _group("descent", (*UNIFORM, *SINGLE), seeds),
         _group("alternating", (EM,), seeds, blocks=(("W_V",), ("W_Q", "W_K", "W_O"))),
@@ -75,15 +65,9 @@ def fair(name: str, chain: StickyChain, seeds: Sequence[int], steps: int) -> Stu
     return on_chain(name, chain, groups, steps)
 
 
-def shown(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
-    """SGD, the schedule, and the largest uniform rate, with their weights kept."""
-    group = _group("runs", (SGD, EM, LARGEST), seeds, observe=OnSequences(weights=True))
-    return on_chain("shown", chain, (group,), steps, chain_runs.trajectories)
-
-
 def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> Study:
     """SGD up to the schedule's final loss, on each seed's sequence from its own initial weights and from another seed's, with weights kept."""
-    own = _group("own", (ONWARD,), seeds, keep=MATRICES)
+    own = _group("own", (Arm("uniform0.2", 0.2),), seeds, keep=MATRICES)
     others = (*seeds[1:], seeds[0])
     starts = tuple(replace(run, seed=other, stream=run.seed) for run, other in zip(own.runs, others, strict=True))
     return on_chain("onward", chain, (own, replace(own, name="other", runs=starts)), steps, every=every)
@@ -91,14 +75,14 @@ def onward(chain: StickyChain, seeds: Sequence[int], steps: int, every: int) -> 
 
 def fresh(chain: StickyChain, seeds: Sequence[int], steps: int) -> Study:
     """Adam on a fresh sequence at every step, with weights kept."""
-    group = _group("runs", (FRESH,), seeds, optimiser=Adam(), observe=chain_runs.AboveFloor(chain), keep=MATRICES)
+    more = {"optimiser": Adam(), "observe": chain_runs.AboveFloor(chain), "keep": MATRICES}
+    group = _group("runs", (Arm("fresh", 0.003),), seeds, **more)
     data, record = chain_runs.FreshSequences(chain), tuple(range(steps // 20, steps, steps // 20))
     return Study("agarwal2025", "fresh", data, (group,), steps, 1, record, compile_from=None)
 
 
 def regularisation(seeds: Sequence[int], steps: int, record: tuple[int, ...] = ()) -> Study:
-    """Section 8.2 on one short sequence a seed: plain, with LayerNorm on values, and with each share of attention dropped; recorded at both ends
-    and after the steps ``record``; circuits are the weights."""
+    """Section 8.2 on one short sequence a seed: plain, with LayerNorm on values, and with each share of attention dropped; circuits are the weights."""
     runs = tuple(Run(seed, DROPOUT_RATE, INIT_SCALE) for seed in seeds)
     kinds = {"plain": ({}, 0.0), "normed": ({"value_norm": True}, 0.0)}
     kinds |= {f"dropped{share}": ({}, share) for share in DROPOUTS}
@@ -113,10 +97,11 @@ def regularisation(seeds: Sequence[int], steps: int, record: tuple[int, ...] = (
 def chain_studies(profile: str) -> list[Study]:
     """The trainings of sections 7.2 and 8.2 at a profile; smoke has long enough a chain and short enough a run that rate 1 does not yet magnify rounding."""
     paper = profile == "paper"
-    T, steps, seeds = (2000, STEPS, PAPER_SEEDS) if paper else (600, 30, PAPER_SEEDS[:2])
+    T, steps, seeds = (2000, 1000, PAPER_SEEDS) if paper else (600, 30, PAPER_SEEDS[:2])
     code, text = StickyChain("code", T=T), StickyChain("nearer", T=T)
+    kept = _group("runs", (SGD, EM, LARGEST), seeds, observe=OnSequences(weights=True))
     every = [
-        shown(code, seeds, steps),
+        on_chain("shown", code, (kept,), steps, chain_runs.trajectories),
         fair("fair", code, PAPER_SEEDS[:2], steps),
         pairs("chain_text", text, PAPER_SEEDS[:3], steps),
         pairs("small_start", code, seeds, steps, init_scale=SMALL_START),
@@ -137,8 +122,6 @@ def chain_studies(profile: str) -> list[Study]:
         ]
     return every
 
-
-# -- section 9.4: the wind tunnel -----------------------------------------------------------------------------------------
 
 #: Seed and purpose of the probes; purposes 0 and 1 belong to training.
 PROBE_SEED, PROBE_PURPOSE = 2025, 3

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import numpy as np
 import torch
-from scipy.stats import entropy, pearsonr, spearmanr, variation
+from scipy.stats import entropy, pearsonr, spearmanr
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy, normalize
 
@@ -19,17 +19,9 @@ from . import closed_forms as closed
 from .chain_runs import data, sampled_positions
 from .figure_9 import Followed
 
-# -- section 8.1: diagnostics ---------------------------------------------------------------------------------------------
-
-
-def usage_by_position(T: int) -> Tensor:
-    """Column sums ``(T,)`` of uniform causal attention: ``sum_{i >= j} 1 / i``."""
-    return (1 / torch.arange(1, T + 1).double()).flip(0).cumsum(0).flip(0)
-
 
 def without(found: closed.Forward, j: int) -> Tensor:
-    """Contexts ``(T - j - 1, d_v)`` of the queries behind a position ``j`` that none of them attends to any more: equation 6 with the other
-    weights scaled up."""
+    """Contexts ``(T - j - 1, d_v)`` of the queries behind a position ``j`` that none attends to any more: equation 6 with the other weights scaled up."""
     weight = found.alpha[j + 1 :, j, None]
     return (found.g[j + 1 :] - weight * found.v[j]) / (1 - weight)
 
@@ -55,14 +47,12 @@ def diagnostic_values(runs: Sequence[Followed]) -> dict[str, float | Estimate]:
         printed = -closed.advantage(found.alpha, d["alpha"])  # A^adv of section 8.1
         usage, places = found.alpha.sum(0), sampled_positions(T - 1)
         pairs_of = (printed[i, j], moved), (d["s"][i, j], moved), (usage[places], effects(w, found, y, places))
-        position = pearsonr(usage, usage_by_position(T)).statistic ** 2
+        uniform = (mask.double() / mask.sum(1, keepdim=True)).sum(0)  # column sums of uniform causal attention
+        position = pearsonr(usage, uniform).statistic ** 2
         every.append([*(spearmanr(*both).statistic for both in pairs_of), position])
     predicts, weighted, usage, position = map(Estimate.mean, np.transpose(every))
     means = {"predicts": predicts, "weighted": weighted.value, "usage": usage, "position": position.value}
     return {"diag/seeds": len(runs)} | {f"diag/{name}": mean for name, mean in means.items()}
-
-
-# -- section 8.2: LayerNorm on values, attention dropout ------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -84,21 +74,18 @@ def directions_moved(start: SingleHead, x: Tensor, y: Tensor, rate: float = 1e-4
 
 def regularisation_values(study: Study, results: Results) -> dict[str, object]:
     """Section 8.2's claims, over the seeds of a study."""
-    norms, cosines, larger = [], [], []
+    cosines, larger = [], []
     for run, own in enumerate(study.groups[0].runs):
         seq = data(study.data.chain, own.seed).train
         x = seq.x.double()
-        plain, normed, *dropped = (model_at(group, results, run) for group in study.groups)
-        sizes = [model.values(x).detach().norm(dim=-1).numpy() for model in (normed, plain)]
-        norms.append(np.divide(*variation(sizes, axis=1, ddof=1)))  # standard deviations over means
+        plain, _, *dropped = (model_at(group, results, run) for group in study.groups)
         moved = [directions_moved(model_at(group, results, run, 0), x, seq.y) for group in study.groups[:2]]
         cosines.append(cosine_similarity(*moved, dim=-1))
         of_plain, *others = [entropies(model, x) for model in (plain, *dropped)]
         larger.append(np.greater(others, of_plain))  # (rates, 2)
     direction = torch.stack(cosines)  # (seeds, T)
     found: dict[str, object] = {
-        "reg/seeds": len(norms),
-        "reg/norm_spread": float(np.median(norms)),
+        "reg/seeds": len(larger),
         "reg/direction": Estimate(float(direction.median()), bootstrap_error(np.median, direction.numpy())),
     }
     for key, hits in zip(("reg/dropout_even", "reg/dropout_spread"), np.sum(larger, 0).T, strict=True):

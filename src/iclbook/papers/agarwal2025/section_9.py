@@ -1,7 +1,6 @@
 """Section 9 of agarwal2025: effective weights of attention, selective SSM and LSTM, which of them route, and the conjectured gradients beside the exact ones.
 
-Weights ``w (..., T, T)`` run over the reader i (second axis from the end) and the position read j (last axis); leading axes are channels, which
-attention does not have. Compatibilities ``b_ij = dL/dw_ij`` have the same shape. Everything is measured by autograd in double precision.
+Weights ``w_ij`` and compatibilities ``b_ij = dL/dw_ij`` are ``(..., T, T)``, the reader i first; leading axes are channels, which attention does not have.
 """
 
 import math
@@ -20,14 +19,11 @@ from ...draw import torch_rng
 from ...drawing import style
 from ...models.sequence import lstm_scan, selective_scan
 from . import closed_forms as closed
-from .closed_forms import causal_mask
 
 Parameters = dict[str, Tensor]
 #: Random networks that every statement is tried on.
 DRAWS = 200
-MECHANISMS = {"softmax": "softmax\nattention", "ssm": "selective\nSSM", "normalised": "SSM, rows\nsumming to 1"}
-
-# -- effective weights ----------------------------------------------------------------------------------------------------
+MECHANISMS = {"softmax": "softmax attention", "ssm": "selective SSM", "normalised": "SSM, rows sum to 1"}
 
 
 def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -36,26 +32,22 @@ def ssm_weights(delta: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     clock = delta.cumsum(1)
     elapsed = (clock[:, :, None] - clock[:, None, :]).tril()  # (W, i, j): sum of Delta over k = j+1 .. i
     decay = torch.exp(a[:, :, None, None] * elapsed[:, None])  # (W, N, T, T)
-    return torch.einsum("ni,wnij,wj,nj->wij", c, decay, delta, b) * causal_mask(delta.shape[1])
+    return torch.einsum("ni,wnij,wj,nj->wij", c, decay, delta, b) * closed.causal_mask(delta.shape[1])
 
 
 def lstm_weights(i: Tensor, f: Tensor) -> Tensor:
-    """``w_ij = (prod_{k=j+1}^{i} f_k) i_j`` ``(W, T, T)`` of input and forget gates ``(W, T)``: the cell is ``c_i = sum_j w_ij g_j``, since equations 51 and 52
-    gate ``c_t = f_t c_{t-1} + i_t g_t``."""
+    """``w_ij = (prod_{k=j+1}^{i} f_k) i_j`` ``(W, T, T)`` of gates ``(W, T)``: the cell ``c_t = f_t c_{t-1} + i_t g_t`` is ``sum_j w_tj g_j``."""
     logs = torch.log(f).cumsum(1)
     kept = torch.exp((logs[:, :, None] - logs[:, None, :]).tril())
-    return kept * i[:, None, :] * causal_mask(i.shape[1])
+    return kept * i[:, None, :] * closed.causal_mask(i.shape[1])
 
 
-# -- random networks ------------------------------------------------------------------------------------------------------
-
-#: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism (``ssm`` and ``normalised`` share theirs), ``read``
-#: ``W_O (C, V)``, and the class of each position ``labels (T,)``; in double precision.
+#: Inputs ``x (D, T)``, ``values`` ``W_V (V, D)``, routing parameters ``theta`` by mechanism, ``read`` ``W_O (C, V)``, and the class of each position ``labels (T,)``.
 Draw = namedtuple("Draw", "x values theta read labels")
 
 
-def sample_network(seed: int, n_states: int | None = None) -> Draw:
-    """A draw of random sizes (4 to 7 tokens); ``n_states`` fixes the SSM's states."""
+def sample_network(seed: int) -> Draw:
+    """A draw of random sizes (4 to 7 tokens)."""
     g = torch_rng(seed)
     ranges = (4, 5), (2, 4), (2, 3), (2, 4), (4, 7)  # of D, V, K, C and T
 
@@ -63,7 +55,7 @@ def sample_network(seed: int, n_states: int | None = None) -> Draw:
         return torch.randn(*shape, generator=g, dtype=torch.float64) / math.sqrt(shape[-1])
 
     d, v, k, c, t = (int(torch.randint(low, high + 1, (), generator=g)) for low, high in ranges)
-    n = int(torch.randint(2, 4, (), generator=g)) if n_states is None else n_states
+    n = int(torch.randint(2, 4, (), generator=g))
     softmax = {"query": normal(k, d), "key": normal(k, d)}
     step, rate = normal(v, d), torch.rand(v, n, generator=g, dtype=torch.float64)
     ssm = {"step": step, "rate": rate, "to_b": normal(n, d), "to_c": normal(n, d)}
@@ -86,7 +78,7 @@ def weights(mechanism: str, p: Parameters, x: Tensor) -> Tensor:
     """Routing weights ``(T, T)`` or ``(V, T, T)`` from the closed forms."""
     if mechanism == "softmax":
         s = closed.scores((p["query"] @ x).mT, (p["key"] @ x).mT)
-        return s.masked_fill(~causal_mask(x.shape[1]), -torch.inf).softmax(-1)
+        return s.masked_fill(~closed.causal_mask(x.shape[1]), -torch.inf).softmax(-1)
     if mechanism == "lstm":
         gates = lstm_scan(p["drive"] @ x, p["recurrent"])
         return lstm_weights(gates["i"], gates["f"])
@@ -108,17 +100,10 @@ def output_gradient(d: Draw, out: Tensor) -> Tensor:
     return grad(lambda o: cross_entropy((d.read @ o).mT, d.labels, reduction="sum"))(out)
 
 
-# -- conjectures 9.2 and 9.3 ----------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=3 * DRAWS)
 def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
-    """The gradient of the routing parameters ``(P,)`` and formulas for it.
-
-    ``exact`` is autograd through the mechanism itself. ``printed`` is Conjecture 9.2, ``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta``; with ``ds_ij`` in
-    place of ``dw_ij`` it is exact for softmax (equation 23). ``advantage`` leaves out ``w_ij``: exact where every row of w sums to a constant. ``chain`` is
-    ``sum_ij b_ij dw_ij / dtheta``, exact for any mechanism whose values do not depend on theta.
-    """
+    """The gradient of the routing parameters ``(P,)``: ``exact``, by autograd; ``printed``, ``sum_ij w_ij (b_ij - E_{w_i}[b]) dw_ij / dtheta`` (Conjecture 9.2);
+    ``advantage``, without ``w_ij``: exact where every row of w sums to a constant; ``chain``, ``sum_ij b_ij dw_ij / dtheta``: always exact."""
     d = sample_network(seed)
     p, v = d.theta[mechanism], d.values @ d.x
     out, back = vjp(lambda p: output(mechanism, p, d.x, v), p)
@@ -131,8 +116,7 @@ def gradients_of_routing(seed: int, mechanism: str) -> dict[str, Tensor]:
 
 
 def gradients_of_values(d: Draw, mechanism: str, shared: bool = False) -> dict[str, Tensor]:
-    """The gradient of ``W_V``, flat: ``exact`` by autograd, and ``printed``, Conjecture 9.3, ``sum_ij w_ij u_i dv_j / dW_V`` for ``v_j = W_V x_j``; ``shared``: the
-    SSM's Delta, B and C are made from ``W_V x`` too."""
+    """The gradient of ``W_V``: ``exact``, and ``printed``, ``sum_ij w_ij u_i dv_j / dW_V`` (Conjecture 9.3); ``shared``: Delta, B and C are made from ``W_V x`` too."""
     p, v = d.theta[mechanism], d.values @ d.x
     if shared:  # routing parameters that read the V values instead of the D inputs
         p = {k: m if k == "rate" else m[:, : v.shape[0]] for k, m in p.items()}
@@ -176,9 +160,6 @@ def conjecture_records(draws: int = DRAWS) -> dict[str, object]:
     }
 
 
-# -- definition 9.1 -------------------------------------------------------------------------------------------------------
-
-
 def identity_records(draws: int = DRAWS) -> dict[str, object]:
     """``o_i = sum_j w_ij x_j`` for the SSM and ``c_i = sum_j w_ij g_j`` for the LSTM: largest relative errors."""
     errors: dict[str, list[float]] = {"ssm": [], "lstm": []}
@@ -192,7 +173,7 @@ def identity_records(draws: int = DRAWS) -> dict[str, object]:
 
 
 def definition_records(draws: int = 60) -> dict[str, float]:
-    """Ranges, row sums and dependence on content of the weights of attention, SSM (also with one state) and LSTM."""
+    """Ranges, row sums and dependence on content of the weights of attention, SSM and LSTM."""
     attention, ssm, lstm = (measured(mechanism, draws) for mechanism in ("softmax", "ssm", "lstm"))
     return {
         "routing/attention/outside": attention["outside"].mean().item(),
@@ -202,19 +183,18 @@ def definition_records(draws: int = 60) -> dict[str, float]:
         "routing/ssm/row_error": ssm["row_error"].median().item(),
         "routing/ssm/content": ssm["content"].min().item(),
         "routing/ssm/others": ssm["others"].max().item(),
-        "routing/ssm_one/interaction": max(interaction(sample_network(seed, 1)) for seed in range(draws)),
         "routing/lstm/others": lstm["others"].max().item(),
     }
 
 
 def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
-    """Measurements of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij moves with the ``content`` of x_i and of x_j (the smaller of the
-    two), and with that of the ``others`` before j, for the last position i and the position j two before it; and ``row_error`` of every row, ``|sum - 1|``."""
+    """Of a mechanism's weights on each draw ``(draws,)``: share ``outside`` [0, 1]; how w_ij, for the last position i and the position j two before it, moves with
+    the ``content`` of x_i and x_j (the smaller) and of the ``others`` before j; and ``row_error`` of every row, ``|sum - 1|``."""
     rows = []
     for d in map(sample_network, range(draws)):
         p, j = d.theta[mechanism], d.x.shape[1] - 3
         w = weights(mechanism, p, d.x)
-        kept = w[..., causal_mask(d.x.shape[1])]  # only positions that are read
+        kept = w[..., closed.causal_mask(d.x.shape[1])]  # only positions that are read
         slopes = jacrev(lambda x, p=p, j=j: weights(mechanism, p, x)[..., -1, j])(d.x)  # (channels, D, T)
         slope = slopes.abs().reshape(-1, *d.x.shape).amax((0, 1))  # (T,) largest over channels and entries of x_m
         outside, content = ((kept < 0) | (kept > 1)).double().mean(), torch.minimum(slope[-1], slope[j])
@@ -223,20 +203,11 @@ def measured(mechanism: str, draws: int) -> dict[str, Tensor]:
     return dict(zip(("outside", "content", "others", "row_error"), parts, strict=True))
 
 
-def interaction(d: Draw) -> float:
-    """Largest mixed second derivative of the SSM's ``log |w_ij|`` by x_i and x_j, for i and j as in :func:`measured`."""
-    j = d.x.shape[1] - 3
-    second = jacrev(jacrev(lambda x: weights("ssm", d.theta["ssm"], x)[:, -1, j].square().log() / 2))(d.x)
-    return second[:, :, -1, :, j].abs().max().item()  # of (V, D, T, D, T)
-
-
-# -- figures --------------------------------------------------------------------------------------------------------------
-
 #: Candidate forms of Conjecture 9.2.
 FORMS = {
-    "printed": ("as printed", style.COLOURS["paper"], "o"),
-    "advantage": ("without the factor $w_{ij}$", style.COLOURS["dummy"], "s"),
-    "chain": ("no baseline either: chain rule", style.INK, "^"),
+    "printed": ("as printed", style.COLOURS["paper"]),
+    "advantage": ("without $w_{ij}$", style.COLOURS["dummy"]),
+    "chain": ("chain rule", style.INK),
 }
 
 
@@ -244,34 +215,38 @@ def plot_weights(d: Draw) -> Figure:
     """Weights ``w_ij`` of attention and of one channel of the SSM and the LSTM on one random sequence; colours end at 1 and -1, the numbers do not."""
     names = {"softmax": "attention", "ssm": "selective SSM", "lstm": "LSTM cell"}
     places = [str(i + 1) for i in range(d.x.shape[1])]
-    fig, axes = style.figure(3, height=2.9)
+    fig, axes = style.figure(3, height=2.9, sharey=True)
     for ax, (mechanism, name) in zip(axes, names.items(), strict=True):
         w = weights(mechanism, d.theta[mechanism], d.x)
         w = (w if w.dim() == 2 else w[0]).numpy()
         title = f"{name}\nrow sums {w.sum(1).min():.2f} to {w.sum(1).max():.2f}"
-        image = style.heatmap(ax, w, 1.0, title=title, annotate=".1f", row_labels=places, col_labels=places)
+        style.heatmap(ax, w, 1.0, title=title, annotate=".1f", row_labels=places, col_labels=places)
         for text in [text for text in ax.texts if text.get_position()[0] > text.get_position()[1]]:
             text.remove()  # the future has no weights
         ax.set_xlabel("position read, j")
     axes[0].set_ylabel("reader, i")
-    look = {"shrink": 0.8, "aspect": 20, "pad": 0.02, "extend": "both", "label": "$w_{ij}$"}
-    fig.colorbar(image, ax=list(axes), **look).outline.set_visible(False)
     return fig
 
 
 def plot_conjecture(draws: int = DRAWS) -> Figure:
     """Cosine of each form of Conjecture 9.2 with the exact gradient, one mark for each random network; 1 means proportional."""
-    fig, ax = style.figure(height=3.2)
-    for i, mechanism in enumerate(MECHANISMS):
-        for k, (form, (label, colour, marker)) in enumerate(FORMS.items()):
+    fig, ax = style.figure(height=4.0)
+    names = []
+    for mechanism, heading in MECHANISMS.items():
+        names.append(heading)
+        for form, (label, colour) in FORMS.items():
             values = cosines(form, [gradients_of_routing(seed, mechanism) for seed in range(draws)])
-            middle, look = i + (k - 1) * 0.25, {"ms": 3, "mew": 0, "alpha": 0.5, "color": colour}
-            ax.plot(middle + np.linspace(-0.09, 0.09, draws), values, marker, label=None if i else label, **look)
-            ax.plot(middle + np.array([-0.11, 0.11]), [np.median(values)] * 2, color=style.INK, lw=1.8)
-    ax.axhline(1, color=style.COLOURS["theory"], lw=0.9, ls=(0, (1, 1.6)), zorder=1)
-    ax.axhline(0, color=style.INK, lw=0.6, zorder=1)
-    ax.set_xticks(range(len(MECHANISMS)), MECHANISMS.values())
-    ax.set(ylabel="cosine with the exact gradient", ylim=(-1.08, 1.12))
-    ax.grid(axis="x", visible=False)
-    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, markerscale=2)
+            y, look = len(names), {"ms": 3.5, "mew": 0, "alpha": 0.5, "color": colour}
+            ax.plot(values, y + np.linspace(-0.3, 0.3, draws), "o", **look)
+            ax.plot([np.median(values)] * 2, [y - 0.4, y + 0.4], color=style.INK, lw=2)
+            names.append(label)
+    ax.plot([], [], "o", ms=3.5, color=style.COLOURS["dummy"], label="one random network")
+    ax.plot([], [], "|", ms=10, mew=2, color=style.INK, label="median")
+    ax.axvline(0, color=style.INK, lw=0.6, zorder=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="cosine with the exact gradient", xticks=np.linspace(-1, 1, 5), ylim=(len(names) - 0.4, -0.5))
+    ax.grid(axis="y", visible=False)
+    for tick in ax.get_yticklabels()[:: 1 + len(FORMS)]:
+        tick.set_fontweight("bold")
+    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return fig

@@ -1,7 +1,6 @@
 """Sentences of sections 1 to 5 of agarwal2025 about a direction, each tried on random heads and on heads in the middle of training.
 
-What a sentence says happens is measured on the network itself, by autograd or by a small change of the quantity it speaks of. Sentences that paraphrase
-one formula (scores, values) then hold as surely as the formula does; each share is recorded so that a wrong formula would show.
+What a sentence says happens is measured on the network itself, by autograd or by a small change of the quantity it speaks of.
 """
 
 from collections import defaultdict
@@ -17,7 +16,6 @@ from ...drawing import style
 from ...statistics import Estimate
 from . import closed_forms as closed
 from . import toy_runs
-from .closed_forms import Weights
 from .closed_forms_checked import Case, autograd, losses_of, random_case
 
 #: Size of the small changes; quantities below ``CLEAR`` times the largest of their kind are too close to zero for a sign.
@@ -51,7 +49,7 @@ def cases(n: int) -> Iterator[Case]:
     yield from map(random_case, range(n))
     run = toy_runs.train(range(20), 0.3, 0.3)
     for step, r in product((0, 20, 60), range(20)):
-        yield Case(run.x[r], run.y[r], Weights(*[p[r] for p in run.weights[step]]), None)
+        yield Case(run.x[r], run.y[r], closed.Weights(*[p[r] for p in run.weights[step]]), None)
 
 
 def _clear(a: Tensor, among: Tensor | None = None, rows: bool = False) -> Tensor:
@@ -159,13 +157,12 @@ def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:
     fig, ax = style.figure(height=0.3 * len(rows) + 0.8)
     y = np.arange(len(rows))[::-1]
     colours = [style.INK if share == 1 else style.COLOURS["dummy"] for _, share in rows]
-    ax.barh(y - 0.2, [share for _, share in rows], color=colours, height=0.25)
+    ax.barh(y - 0.28, [share for _, share in rows], color=colours, height=0.16)
     for at, (_, share) in zip(y, rows, strict=True):
         said = {0: "never", 1: "always"}.get(share, f"{share:.0%}")
-        ax.text(1.2, at + 0.2, said, ha="right", va="center", fontsize=8)
-    # above its bar a sentence has room on a phone, too
-    ax.set_yticks(y + 0.2, [name for name, _ in rows], fontsize=8.5, ha="left")
+        ax.text(1.2, at + 0.24, said, ha="right", va="center", fontsize=8)
+    ax.set_yticks(y + 0.24, [name for name, _ in rows], fontsize=8.5, ha="left")
     ax.tick_params(axis="y", length=0, pad=-3)
     ax.set(xlim=(0, 1.2), xticks=(0, 0.5, 1), xlabel="share of cases in which it holds")
-    ax.grid(axis="y", visible=False)
+    ax.grid(False)
     return fig

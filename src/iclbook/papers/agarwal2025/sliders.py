@@ -1,7 +1,6 @@
 """The chapter's sliders: attention of a toy run, and the schedule against SGD on a chain short enough to train while one waits."""
 
 import itertools
-import math
 from collections import namedtuple
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -15,6 +14,7 @@ from ...models.single_head import SingleHead
 from ...random import INIT, generator
 from ...sliders import Slider, show
 from ...tasks.sticky_chain import StickyChain
+from . import closed_forms as closed
 from . import toy_runs
 from .chain_runs import INIT_SCALE, MATRICES, Data, data
 from .figures_1_to_5 import plot_attention_at
@@ -40,29 +40,19 @@ def races(settings: tuple[tuple[float, float], ...]) -> tuple[Race, ...]:
 
 
 def losses(sequences: Sequence[Data], rates: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Mean losses ``(R, STEPS)`` before each step of runs on causal sequences, at a rate of routing and one of values, by the gradients of :func:`.causal_step`."""
-    x, target = torch.stack([own.train.x for own in sequences]), torch.stack([own.target for own in sequences])
+    """Mean losses ``(R, STEPS)`` before each step of runs on causal sequences, at a rate of routing and one of values."""
+    x, y = (torch.stack([getattr(own.train, name) for own in sequences]) for name in "xy")
     model = SingleHead()
     model.initialise(generator(SEED, INIT), INIT_SCALE)
-    W_Q, W_K, W_V, W_O = (getattr(model, name).detach().repeat(len(x), 1, 1) for name in MATRICES)
-    routing, values = torch.tensor(rates).T[..., None, None]
-    n, scale = x.shape[1], 1 / math.sqrt(model.d_k)
-    future = torch.full((n, n), -torch.inf).triu(1)
+    start = [getattr(model, name).detach().repeat(len(x), 1, 1) for name in MATRICES]
+    w, mask = closed.Weights(*start, x.new_zeros(1, 1)), closed.causal_mask(x.shape[1])
+    routing, values = torch.tensor(rates).T[..., None, None] / x.shape[1]  # gradients are those of the sum
+    step = dict(zip(MATRICES, (routing, routing, values, routing), strict=True))
     found = []
     for _ in range(STEPS):
-        q, k, v = x @ W_Q.mT * scale, x @ W_K.mT, x @ W_V.mT
-        brings = v @ W_O.mT  # what each key adds to the logits of a query
-        alpha = torch.baddbmm(future, q, k.mT).softmax(-1)  # (R, n, n)
-        # products with few columns are slow, so all are taken as their transposes, of few rows
-        logits = (brings.mT @ alpha.mT).mT
-        logs = logits.log_softmax(-1)
-        found.append(-(logs * target).sum((1, 2)) / n)
-        error = (logs.exp() - target) / n  # equation 13
-        # b_ij = error_i . brings_j and E b = error_i . logits_i: equation 23
-        ds = torch.baddbmm((error * logits).sum(-1, keepdim=True), error, brings.mT, beta=-1).mul_(alpha)
-        dq, dk, used = k.mT @ ds.mT, q.mT @ ds, error.mT @ alpha  # (R, ., n) each
-        W_Q, W_K = W_Q - routing * (dq @ x * scale), W_K - routing * (dk @ x)
-        W_V, W_O = W_V - values * (W_O.mT @ (used @ x)), W_O - routing * (used @ v)
+        loss, d = closed.every_gradient(x, y, w, mask)
+        found.append(loss.mean(-1))
+        w = w._replace(**{name: getattr(w, name) - step[name] * d[name] for name in MATRICES})
     return torch.stack(found, 1).double().numpy()
 
 
@@ -122,9 +112,6 @@ def show_race(few: bool) -> None:
         ],
         start={"ratio": 10.0, "stay": 0.3},
         title="The schedule on a short chain",
-        description=(
-            "The schedule gains on SGD, and its value rate for everything (dotted) gains far more. 150 symbols, base rate 0.02, one seed; "
-            "below the floor they are learned by heart. Try: ratio 30."
-        ),
+        description="The schedule gains on SGD, and its value rate for everything (dotted) gains far more. 150 symbols, base rate 0.02, one seed; below the floor they are learned by heart. Try: ratio 30.",
         alt=lambda ratio, stay: f"Loss against step for rate ratio {ratio} on a chain that stays with chance {stay}.",
     )

@@ -14,7 +14,6 @@ from .closed_forms import Weights, every_gradient, forward, random_weights
 
 #: Section 7.1: T = 5, d_x = 3, d_k = 2, d_v = 2, C = 3 and about 100 steps. The sizes of "small" entries and of the fixed rate are unstated.
 TASK, D_K, D_V, STEPS = RandomTargets(), 2, 2, 100
-#: Initial scales and rates of the sweep.
 SCALES = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 RATES = (0.01, 0.03, 0.1, 0.15, 0.2, 0.25, 0.3, 1.0)
 #: Attention counts as sharp when its effective number of positions, exp(entropy), is at most half of T; as near uniform from 0.9 T on.
@@ -64,8 +63,7 @@ def train(seeds: Sequence[int], scale: float, rate: float | Tensor, bias: bool =
 
 
 def ends(run: Ensemble) -> dict[str, np.ndarray]:
-    """Outcome of each run, ``(R,)``: effective positions at its ``end``, 0 where it blew up; the share of the loss that is ``left``, and the largest
-    ``rise`` of one step as a share of the first loss, each of the two at most :data:`FAR`."""
+    """Of each run effective positions at its ``end``, 0 where it blew up; the share of the loss that is ``left``, and the largest ``rise`` of one step over the first loss."""
     with np.errstate(invalid="ignore", over="ignore"):
         left, rise = run.loss[-1] / run.loss[0], np.diff(run.loss, axis=0).max(0) / run.loss[0]
     return {"end": np.where(left < FAR, run.positions[-1], 0), "left": np.fmin(left, FAR), "rise": np.fmin(rise, FAR)}
@@ -77,8 +75,7 @@ def sharp_and_smooth(found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.nd
 
 
 def sweep(reading: str, seeds: Sequence[int]) -> dict[str, np.ndarray]:
-    """Runs at all initial scales and rates from these seeds, with the bias of equation 7 ``frozen`` or ``trained``: :func:`ends` of all runs ``(S, scales, rates)``, and
-    ``start`` ``(S, scales)``, effective positions before training."""
+    """With the bias of equation 7 ``frozen`` or ``trained``: :func:`ends` of all runs ``(S, scales, rates)``, and ``start`` ``(S, scales)``, effective positions before."""
     rates = torch.tensor(RATES, dtype=torch.float64).repeat_interleave(len(seeds))  # the runs of all rates side by side
     every = []
     for scale in SCALES:

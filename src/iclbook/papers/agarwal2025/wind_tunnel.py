@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 from scipy.optimize import brentq
@@ -17,22 +16,21 @@ from ...store import Results
 from ...tasks.wind_tunnel import BijectionElimination, HmmFiltering, entropy_bits, memoryless, posteriors
 from ...training import Study
 from .figure_9 import frame_values, way_left
+from .figures_6_to_8 import COLOUR
 from .runs import probe_numbers
 
 #: Models of the studies: name, colour and marker in figures.
 LOOKS = {
-    "transformer": ("transformer", style.PALETTE[0], "o"),
-    "ssm": ("selective SSM", style.PALETTE[2], "s"),
-    "lstm": ("LSTM", style.PALETTE[3], "^"),
-    "prefix_mlp": ("MLP on the prefix", style.PALETTE[1], "D"),
+    "transformer": ("transformer", COLOUR["attention"], "o"),
+    "ssm": ("selective SSM", style.PALETTE[4], "s"),
+    "lstm": ("LSTM", style.PALETTE[5], "^"),
+    "prefix_mlp": ("MLP on the prefix", style.PALETTE[6], "D"),
 }
-
-# -- answers that need no training ----------------------------------------------------------------------------------------
 
 
 def hmm_answers(task: HmmFiltering, n: int) -> dict[str, np.ndarray]:
-    """Error of the entropy in bits at each place of each of n sequences, ``(K, n)``, of answers that need no training: ``uniform`` ignores everything, ``constant``
-    has the best entropy over all places, ``memoryless`` is ``p(s_t | o_t)``, and ``turned`` is the filter with its transition matrix the wrong way round."""
+    """Error of the entropy in bits at each place of n sequences, ``(K, n)``: ``uniform`` ignores everything, ``constant`` has the best entropy over all places,
+    ``memoryless`` is ``p(s_t | o_t)``, and ``turned`` is the filter with its transition matrix the wrong way round."""
     transition, emission, seen = task.draw(*probe_numbers(task, n))
     exact = entropy_bits(posteriors(transition, emission, seen))  # (K, n)
     found = {
@@ -61,24 +59,9 @@ def lstm_baseline_records() -> dict[str, object]:
     }
 
 
-# -- trained models -------------------------------------------------------------------------------------------------------
-
-
 def error(results: Results, model: str, probes: str = "train") -> np.ndarray:
     """Error of the entropy in bits, mean over places, of every run at the end: ``(R,)``."""
     return results[f"{model}/mae_{probes}"][-1].mean(-1)
-
-
-def late_gain(results: Results, model: str) -> float:
-    """Share of its final error that a model has lost over the last quarter of its steps, from the record nearest to where that begins: near 0 if it has settled."""
-    steps, curve = results[f"{model}/steps"], results[f"{model}/mae_train"].mean((1, 2))
-    start = int(np.abs(steps - 0.75 * steps[-1]).argmin())
-    return float(curve[start] / curve[-1] - 1)
-
-
-def key_cosines(bijection: Results) -> np.ndarray:
-    """Mean over heads of the mean absolute cosine between the first layer's keys of different symbols x and y: ``(2, T, R)``."""
-    return np.stack([bijection[f"transformer/key_cosine_{which}"].mean(-1) for which in "xy"])
 
 
 def random_cosine(dimension: float) -> float:
@@ -90,12 +73,6 @@ def key_cosine_records() -> dict[str, object]:
     """Cosines of random vectors at the widths of the published program, and the dimension at which they have the printed 0.08."""
     dimension = brentq(lambda d: random_cosine(d) - 0.08, 2, 1e4, xtol=1e-12)
     return {"key_cosine/widths": [random_cosine(192), random_cosine(256)], "key_cosine/dimension": dimension}
-
-
-def random_key_cosine(study: Study) -> float:
-    """Mean absolute cosine of random vectors as wide as a head."""
-    (transformer,) = (group.build() for group in study.groups if group.name == "transformer")
-    return random_cosine(transformer.width // transformer.n_heads)
 
 
 def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study]) -> dict[str, object]:
@@ -110,8 +87,9 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         found[f"tunnel/hmm/{model}_ratio"] = Estimate.mean(error(hmm, model) / answers["memoryless"])
     for model in ("lstm", "prefix_mlp"):
         found[f"tunnel/bijection/{model}_ratio"] = Estimate.mean(error(bijection, model) / prior)
-    built = [group.build() for group in studies["tunnel_hmm"].groups]
-    before, after = (key_cosines(bijection)[:, record] for record in (0, -1))  # (2, R)
+    built = {group.name: group.build() for group in studies["tunnel_hmm"].groups}
+    cosines = [bijection[f"transformer/key_cosine_{which}"].mean(-1) for which in "xy"]  # mean over heads, (T, R) each
+    before, after = np.array(cosines)[:, [0, -1]].swapaxes(0, 1)  # (2, R) each
     for part in ("value", "output"):
         for name in ("pc1", "r"):
             seeds = [results[f"transformer/{name}_{part}"][-1] for results in (hmm, bijection)]
@@ -122,14 +100,13 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
         "tunnel/hmm/p_lstm": float(stats.ttest_rel(error(hmm, "lstm"), error(hmm, "transformer")).pvalue),
         "tunnel/bijection/prior": prior,
         "tunnel/bijection/transformer_ratio": float((error(bijection, "transformer") / prior).mean()),
-        "tunnel/falling": [late_gain(hmm, model) for model in LOOKS],
         "tunnel/seeds": int(hmm["transformer/loss"].shape[1]),
-        "tunnel/parameters": [sum(p.numel() for p in model.parameters()) for model in built],
+        "tunnel/parameters": [sum(p.numel() for p in model.parameters()) for model in built.values()],
         "tunnel/minutes": sum(results.provenance["seconds"] for results in (hmm, bijection)) / 60,
         # the same model before training has keys of the same dimension, of the same inputs
         "tunnel/keys/trained": after.mean(1),
         "tunnel/keys/initial": before.mean(1),
-        "tunnel/keys/random": random_key_cosine(studies["tunnel_bijection"]),
+        "tunnel/keys/random": random_cosine(built["transformer"].width // built["transformer"].n_heads),
         "tunnel/keys/ratio": Estimate(after.mean(1) / before.mean(1), list(map(ratio_error, after, before))),
     }
 
@@ -137,42 +114,33 @@ def tunnel_records(hmm: Results, bijection: Results, studies: Mapping[str, Study
 def unfurling_left(results: Results) -> dict[str, np.ndarray]:
     """Way left ``(records, R)`` of the last layer's maps and values (by their sketches) and of the error."""
     own = results.group("transformer")
-    return {
-        "attention": way_left(own["maps"]),
-        "values": way_left(own["values"]),
-        "error": way_left(own["error"][..., None]),
-    }
+    states = {"attention": own["maps"], "values": own["values"], "error": own["error"][..., None]}
+    return {name: way_left(of) for name, of in states.items()}
 
 
 def unfurling_values(results: Results) -> dict[str, object]:
     """Section 6.1's order: what is near its end first, and whether values come to follow the posterior's entropy late."""
     own = results.group("transformer")
     steps, r = own["steps"], own["r"]
-    return frame_values(unfurling_left(results), steps, "unfurling", "error") | {
+    return frame_values(unfurling_left(results), steps, "unfurling") | {
         "unfurling/entropy": Estimate.mean(own["spread"][-1] - own["spread"][0]),
         "unfurling/late_r": Estimate.mean(r[-1] - r[np.abs(steps - steps[-1] / 2).argmin()]),
     }
 
 
-# -- figures --------------------------------------------------------------------------------------------------------------
-
-
-def _line(ax: Axes, x: np.ndarray, runs: np.ndarray, model: str) -> None:
-    """Mean over seeds as a line, and their range as a bar at its end; ``runs`` is ``(R, len(x))``."""
-    name, colour, marker = LOOKS[model]
-    ax.plot(x, runs.mean(0), marker=marker, ms=3.2, lw=1.3, color=colour, label=name)
-    ax.plot([x[-1]] * 2, [runs[:, -1].min(), runs[:, -1].max()], color=colour, lw=3, alpha=0.5, solid_capstyle="butt")
-
-
 def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
-    """Error of the predictive entropy at every place, beyond the training length too."""
+    """Error of the predictive entropy at every place, beyond the training length too: means over seeds, and their range as a bar beside the last place."""
     fig, axes = style.figure(2, height=3.4, width_ratios=(1.5, 1))
     longest = {}
     for ax, (name, own) in zip(axes, results.items(), strict=True):
-        for model in LOOKS:
+        for n, (model, (label, colour, marker)) in enumerate(LOOKS.items()):
             which = "long" if f"{model}/mae_long" in own.arrays else "train"
-            runs = own[f"{model}/mae_{which}"][-1]
-            _line(ax, np.arange(1, runs.shape[1] + 1), runs, model)
+            runs = own[f"{model}/mae_{which}"][-1]  # (R, places)
+            places = np.arange(1, runs.shape[1] + 1)
+            look = {"marker": marker, "markevery": 3 if len(places) > 20 else 1, "ms": 4, "lw": 1.3, "label": label}
+            ax.plot(places, runs.mean(0), color=colour, **look)
+            beside, ends = [places[-1] * (1.02 + 0.015 * n)] * 2, [runs[:, -1].min(), runs[:, -1].max()]
+            ax.plot(beside, ends, color=colour, lw=2.5, solid_capstyle="butt")
         longest[name] = dict(studies[name].groups[0].observe.probes)["long"]
         trained, end = studies[name].data.length + 0.5, longest[name].length + 0.5
         ax.axvspan(trained, end, color=style.GRID, alpha=0.45, lw=0, zorder=0)
@@ -183,36 +151,15 @@ def plot_errors_by_place(results: Mapping[str, Results], studies: Mapping[str, S
         axes[0].plot(places, height, color=style.INK, lw=1, ls=(0, dash), label=label)
     for model in list(LOOKS)[:3]:  # errors in bits of models of Paper I's size
         look = {"color": LOOKS[model][1], "mec": style.INK, "mew": 0.6, "ms": 6, "clip_on": False}
-        axes[0].plot(longer.length + 0.9, printed("agarwal2025")[f"tunnel/{model}"], "<", **look)
+        axes[0].plot(1.1 * longer.length, printed("agarwal2025")[f"tunnel/{model}"], "<", **look)
     axes[0].plot([], [], "<", mfc="none", mec=style.INK, label="paper, larger models")
+    axes[0].plot([], [], "|", ms=9, mew=2.5, color=style.INK, label="range over seeds")
     prior = prior_error(longest["tunnel_bijection"])
     axes[1].plot(np.arange(1, len(prior) + 1), prior, color=style.INK, lw=1, ls=(0, (4, 2)))
     axes[0].set(xlabel="observation t", title="hidden Markov models", ylim=(0, 0.46))
-    axes[0].set_ylabel("error of the entropy (bits)")
     axes[1].set(xlabel="pair k", title="bijection elimination", ylim=(0, 0.52))
+    for ax in axes:
+        ax.set_ylabel("error of the entropy (bits)")
     axes[1].text(3.6, 0.455, f"uniform answer: up to {number(float(prior.max()), 2)} bits", fontsize=8)
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1, fontsize=8)
-    return fig
-
-
-def plot_geometry(results: Mapping[str, Results], studies: Mapping[str, Study]) -> Figure:
-    """What the paper prints of keys and of attention-weighted values beside the transformer's, a dot for each seed: all of it lies between 0 and 1."""
-    says, (before, *_, after) = printed("agarwal2025"), key_cosines(results["tunnel_bijection"]).swapaxes(0, 1)
-    rows = {"keys, untrained: |cosine|": (before, None), "keys, trained: |cosine|": (after, says["tunnel/key_cosine"])}
-    for name, own in zip(("HMM", "bijection"), results.values(), strict=True):
-        share, r = (own[f"transformer/{kind}_output"][-1] for kind in ("pc1", "r"))
-        rows |= {f"{name}: first component": (share, says["tunnel/first_component"])}
-        rows |= {f"{name}: |r| with entropy": (np.abs(r), says["tunnel/entropy_r"])}
-    fig, ax = style.figure(height=0.34 * len(rows) + 0.9)
-    for y, (values, band) in enumerate(rows.values()):
-        ax.plot(np.ravel(values), [-y] * np.size(values), "o", color=style.COLOURS["measured"], alpha=0.7, ms=5)
-        if band is not None:
-            ax.plot(band, [-y, -y], color=style.COLOURS["paper"], lw=7, alpha=0.8, solid_capstyle="butt")
-    random = random_key_cosine(studies["tunnel_bijection"])
-    ax.plot([random] * 2, [0, -1], "|", color=style.INK, ms=16, mew=1.6, label="random vectors")
-    ax.plot([], [], "o", color=style.COLOURS["measured"], label="ours, each seed")
-    ax.plot([], [], color=style.COLOURS["paper"], lw=7, alpha=0.8, label="printed")
-    ax.set_yticks([-y for y in range(len(rows))], rows)
-    ax.set(xlim=(0, 1.02), ylim=(0.5 - len(rows), 0.5))
-    fig.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, columnspacing=1)
     return fig
