@@ -29,8 +29,6 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
-from functools import cache
-
 import numpy as np
 
 from iclbook.claims import Recorder
@@ -52,7 +50,7 @@ from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
-from iclbook.sliders import Slider, show, show_model
+from iclbook.sliders import show_model
 from iclbook.tasks import LinearRegression
 from iclbook.training.landscape import Landscape
 
@@ -241,7 +239,7 @@ record.all(escape.standard_values(standard, profile))
 
 # %% [markdown]
 # ### In ordinary training
-# **Plain SGD**, with 64 fresh prompts in every step at rate 0.05, shows a degree that falls from halving to halving of the start (table below). **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
+# **Plain SGD**, with 64 fresh prompts in every step at rate 0.05, shows a degree that falls from halving to halving of the start. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
 # {glue:text}`stages/second/share` show the degree that this predicts.
 #
 # | Degree | predicted | measured | standard error |
@@ -266,27 +264,6 @@ record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
-
-# %% tags=["hide-input"]
-SIZES = (0.1, 0.05, 0.025, 0.0125)
-
-
-path = cache(waits.loss_path)
-
-
-def frame(heads, size):
-    return draw.path({each: path(heads, each) for each in SIZES}, heads, size)
-
-
-show(
-    frame,
-    [
-        Slider("heads", values=(1, 2, 4), label="heads"),
-        Slider("size", values=SIZES, label="size of the start"),
-    ],
-    title="The wait of softmax heads",
-    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
-)
 
 # %% [markdown]
 # ## Routing by advantage
@@ -349,32 +326,6 @@ record.verdict("crossing/q-rates")
 # %% [markdown]
 # The verdict is yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Trained TF with quicker queries and keys needs
 # {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
-
-# %% [markdown]
-# ## Three laws on three models
-#
-# Choose a law and a model; the panel shows how it came out. Prompts are symmetric for waits and time scales, plain for rates.
-#
-# The other laws do not suit all models: a single layer takes no two steps to compare, and after a first layer tokens leave the coordinates of pairs and kernels.
-
-
-# %% tags=["hide-input"]
-def cell(law, model):
-    return draw.law_on(law, model, found, ahead, raced)
-
-
-show(
-    cell,
-    [
-        Slider("law", "law", tuple(draw.LAWS), tuple(draw.LAWS.values())),
-        Slider(
-            "model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")
-        ),
-    ],
-    title="Three laws on three models",
-    description="Of three laws from three papers one holds on every model: the wait. Dotted: what the law predicts, or equality. Dots: every draw or seed. Try: each law on each model.",
-    of=[waited, followed, *races.values()],
-)
 
 # %% [markdown]
 # ## Signed pairs

@@ -79,7 +79,7 @@ def judge() -> rungs.Judge:
 
 
 def test_the_judge_knows_both_sides_of_stacks_that_had_no_vote(judge):
-    worst = descent.worst(judge.yes, judge.no)
+    worst = descent.worst(judge.yes, judge.no.values())
     assert worst.value > 0.75
     assert 0 < worst.error < 0.1
     assert worst.value == min(descent.area(judge.yes, said).value for said in judge.no.values())
@@ -95,7 +95,9 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     assert {name: len(said) for name, said in found.ladder.items()} == {"l2w32": 3, "l6w32": 1}
     values = rungs.ladder_values(found)
     assert values["rungs/ladder"].value > 0.8 > 0.5 > values["rungs/twins"].value
-    assert values["rungs/area"].value == min(descent.worst(each.yes, each.no).value for each in found.judges.values())
+    assert values["rungs/area"].value == min(
+        descent.worst(each.yes, each.no.values()).value for each in found.judges.values()
+    )
     assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"].value
     assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
     assert len(found.apart) == 4

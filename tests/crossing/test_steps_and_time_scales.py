@@ -56,8 +56,7 @@ def test_area():
     assert descent.area(np.array([2.0, 3.0]), np.array([0.0, 1.0])).value == 1
     assert descent.area(np.array([0.0, 1.0]), np.array([0.0, 1.0])).value == 0.5
     assert descent.placements(np.array([0.0]), np.array([1.0, 0.0])).tolist() == [0.25]
-    others = dict.fromkeys(descent.OTHERWISE, np.array([0.0, 0.5])) | {"averaging": np.array([1.5, 1.5])}
-    assert descent.worst(np.array([1.0, 2.0]), others).value == 0.5
+    assert descent.worst(np.array([1.0, 2.0]), [np.array([0.0, 0.5]), np.array([1.5, 1.5])]).value == 0.5
 
 
 def test_stacks_do_what_their_names_say():

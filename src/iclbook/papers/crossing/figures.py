@@ -1,8 +1,7 @@
-"""Figures of the crossing: waits, time scales and rates with the slider of laws and models; statistics of descent by layers, kernels and signed pairs."""
+"""Figures of the crossing: waits, time scales, rates, statistics of descent by layers, kernels and signed pairs."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,8 +29,7 @@ FASTER = style.PALETTE[3]
 
 
 def waits(found: Mapping[str, Array]) -> Figure:
-    """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, with the names of a degree's models at their end.
-    Dotted: the predicted growth, through the smallest size."""
+    """Waits against initial size, means over draws, relative to the largest size, a colour each degree. Dotted: the predicted growth, through the smallest size."""
     fig, ax = style.figure(height=4.4)
     said = {8: f"8 factors: × {10**6:,}", 4: "4 factors: × 100", 3: "3 factors: × 10", 2: "2 factors: a little"}
     for p, colour in DEGREES.items():
@@ -52,8 +50,7 @@ def waits(found: Mapping[str, Array]) -> Figure:
 
 
 def chance(waited: Results, counts: Sequence[int]) -> Figure:
-    """Wait of two heads against the size of the start on N prompts (geometric means over draws), the logarithm of chance through the smallest size, and the power of
-    symmetric prompts, dotted."""
+    """Wait of two heads against the size of the start on N prompts, the logarithm of chance through the smallest size, and the power of symmetric prompts, dotted."""
     fig, ax = style.figure(aspect=0.6)
     for n, colour in zip(counts[::-2], style.PALETTE[4:], strict=False):
         of = waited.group(str(n))
@@ -109,30 +106,6 @@ def _key(fig: Figure, ax: Axes) -> None:
     fig.legend(key.values(), key, loc="outside upper center", ncols=3)
 
 
-def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: float) -> Figure:
-    """Loss along the flows from starts of all sizes (times, losses, wait), the wait from one of them marked."""
-    fig, ax = style.figure(aspect=0.42)
-    for each, (times, losses, wait) in paths.items():
-        look = {"color": style.COLOURS["measured" if each == size else "dummy"], "lw": 2.2 if each == size else 1.2}
-        ax.semilogx(times[1:], losses[1:] / losses[0], **look)
-        ax.text(
-            wait,
-            1.01,
-            f"size {each:g}" if each == max(paths) else f"{each:g}",
-            fontsize=9,
-            va="bottom",
-            ha="right",
-            color=look["color"],
-        )
-    for one, longer in pairwise(wait for _, _, wait in paths.values()):
-        ax.annotate("", (longer, 0.9), (one, 0.9), arrowprops={"arrowstyle": "->", "color": style.INK})
-        ax.text(np.sqrt(one * longer), 0.905, f"× {longer / one:.1f}", ha="center", va="bottom")
-    ax.axvline(paths[size][2], color=style.INK, ls=":")
-    ax.set(xlabel="time", ylabel="loss over its start", ylim=(0.75, 1.05), xlim=(1e1, 1e4))
-    ax.set_title(f"{heads} head{'s' if heads > 1 else ''}, size {size:g}")
-    return fig
-
-
 #: Ratios of both panels of :func:`rates`, and how they are marked.
 MARKS = (
     (("values_plain", "uniform"), "values × 10", "o", style.PALETTE[0], -0.17),
@@ -141,8 +114,7 @@ MARKS = (
 
 
 def rates(found: Mapping[str, Race]) -> Figure:
-    """Ratios of steps with 95 % intervals over seeds. Left: both arms at the plain base rate, over the plain rate; the best uniform rate is a diamond.
-    Right: each at its best base rate, over the best uniform rate, which is the dotted line."""
+    """Ratios of steps with 95 % intervals over seeds: both arms at the plain base rate, over the plain rate, and each at its best, over the best uniform rate."""
     fig, (left, right) = style.figure(2, aspect=1.05, sharey=True)
     for row, logs in enumerate(found.values()):
         for ratios, label, marker, colour, shift in MARKS:
@@ -165,71 +137,6 @@ def rates(found: Mapping[str, Race]) -> Figure:
         _sides(ax, "faster", "slower")
     _key(fig, left)
     return fig
-
-
-#: Laws that are asked of all of :data:`ACROSS`.
-LAWS = {"wait": "the wait of a small start", "lead": "attention before values", "rates": "ten times the rate on values"}
-#: Models of which each of :data:`LAWS` is asked.
-ACROSS = ("heads", "chain", "known")
-
-
-def law_on(
-    law: str,
-    model: str,
-    waits: Mapping[str, Array],
-    leads: Mapping[str, Mapping[str, Array]],
-    races: Mapping[str, Race],
-) -> Figure:
-    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps over those of
-    the plain rate; every draw or seed is shown."""
-    fig, ax = style.figure(aspect=0.45)
-    if law == "wait":
-        _wait(ax, model, waits[model])
-    elif law == "lead":
-        rows = {"equal rates": leads[model]["equal"], "queries and keys\nten times faster": leads[model]["quicker"]}
-        _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
-        _sides(ax, "attention first", "values first")
-    else:
-        logs = races[model]
-        rows = {
-            "values and outputs\nten times faster": logs["values_plain"],
-            "queries and keys\nten times faster": logs["routing_plain"],
-            "best rate for all": logs["uniform_plain"],
-        }
-        _strips(ax, rows, "steps, over steps at the plain rate", [0.03, 0.1, 0.3, 1])
-        ax.set_xlim(right=2)
-        _sides(ax, "faster", "slower")
-    ax.set_title(f"{NAMES[model]}: {LAWS[law]}")
-    return fig
-
-
-def _wait(ax: Axes, model: str, times: Array) -> None:
-    sizes = WAIT_SIZES[model]
-    over = sizes.scale / np.array(sizes.scales())
-    grown = times / times[:, :1]
-    for row, values in enumerate(grown):
-        ax.plot(over, values, "o-", lw=0.8, color=style.PALETTE[0], label=None if row else "each draw of prompts")
-    x, last = np.geomspace(1, over[-1], 50), grown[:, -2:].mean(0)
-    logarithmic = sizes.p == 2
-    scale = "linear" if logarithmic else "log"
-    tenth = (last[1] - last[0]) / np.log(sizes.factor)
-    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (sizes.p - 2)
-    ax.plot(x, law, color=style.INK, ls=":", label=f"predicted: {'a logarithm' if logarithmic else 'a square'}")
-    ax.set(xscale="log", yscale=scale, xlabel="start: times smaller", ylabel="wait: times longer")
-    ax.legend(loc="upper left", fontsize=9)
-
-
-def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[float]) -> None:
-    """Exponentials of logarithms, a row for each kind: single values, and their geometric mean with its 95 % interval."""
-    for row, values in enumerate(rows.values()):
-        mean, low, high = np.exp(interval(values))
-        ax.plot(np.exp(values), np.full(len(values), row), "o", color=style.PALETTE[0], ms=4, alpha=0.4)
-        ax.plot([low, high], [row, row], color=style.PALETTE[3], lw=2.5)
-        ax.plot(mean, row, "D", color=style.PALETTE[3], label=None if row else "mean, 95 % interval")
-    ax.set_yticks(range(len(rows)), list(rows))
-    ax.set(xscale="log", xlabel=what, ylim=(len(rows) + 0.2, -0.8))
-    style.log_ticks(ax, "x", ticks)
-    ax.legend(loc="lower left", fontsize=9)  # in the space under the last row
 
 
 # -- steps of descent ------------------------------------------------------------------------------------------------------
