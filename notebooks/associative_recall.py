@@ -531,14 +531,6 @@ record.verdicts("full-dynamics", "a2-mild")
 # Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. Without the division, a softmax over all tokens must learn
 # to look at responses *and* to match. Its heads become active in order, but so quickly that the stairs merge.
 
-# %% mystnb={"image": {"alt": "A3 lifted: the three beta rise one after another and the heads become active in order within a short time; attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
-draw.without_a3(found["A3"])
-style.show()
-
-# %% [markdown]
-# *If the last softmax runs over all tokens, three heads still start in order, but the last after only {glue:text}`a3/last_over_first` times the time of the first: the stairs merge. $\beta$ of the heads,
-# and second-layer attention; vertical: when each head becomes active; window kept.*
-
 # %% tags=["remove-input"]
 record.verdict("recall2025/q-a3")
 

@@ -1,10 +1,9 @@
 """All statistics together, on the ladder's prompts: stacks of known kind, and models that are such stacks."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from iclbook.papers.crossing import descent, figures
+from iclbook.papers.crossing import descent
 from iclbook.papers.crossing import descent_ladder as rungs
 from iclbook.papers.nagy2026.ladder import Model
 from iclbook.statistics import standard_error
@@ -105,10 +104,3 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     of_sizes = [np.mean(said) for said in found.ladder.values()]
     assert values["rungs/ladder"].value == pytest.approx(min(of_sizes)), "every size is asked"
     assert values["rungs/twins"].error == pytest.approx(standard_error(np.array(next(iter(found.controls.values())))))
-    fig = figures.ladder(found)
-    labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
-    assert labels[0] == "stacks that descend"
-    assert labels[-2:] == ["2 layers, width 32", "6 layers, width 32"]
-    discs = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
-    assert [len(line.get_xdata()) for line in discs] == [3, 3, 1]
-    plt.close(fig)

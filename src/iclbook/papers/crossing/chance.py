@@ -60,8 +60,7 @@ def correlations(sets: int, count: int = 128) -> Array:
 
 
 def second_rate(draw: int, count: int) -> float:
-    """Rate at which queries and keys grow once outputs and values fit what chance tells, ``OV = E[zbar zbar^T]^-1 c``: the largest singular value of a head's share of
-    ``E[2 (y_q - OV zbar) mean_l OV (z_l - zbar) z_l x_q^T]``. Heads share as the squares of what their starts have in the direction that grows."""
+    """Rate of queries and keys once ``OV = E[zbar zbar^T]^-1 c``: of the largest head's share of ``E[2 (y_q - OV zbar) mean_l OV (z_l - zbar) z_l x_q^T]``, its norm."""
     context, asked, target = (part.numpy() for part in prompts(REGRESSION, draw, count))
     mean = context.mean(0)
     correlation = mean @ target[0] / count
@@ -163,8 +162,7 @@ def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
 
 
 def noisy_values(results: Results) -> dict[str, object]:
-    """From small starts: range over batches and rates of the waits' mean logarithms ``(A,)`` in diffusion times over that in steps; the same in time, steps times the
-    rate; and the last power of the wait in the predicted one (1 by the law of gradient flow)."""
+    """Ranges over batches and rates of the waits' mean logarithms in diffusion times and in time, over those in steps; the last power of the wait (1: gradient flow)."""
     kept = [group for group in NOISY if f"{group}/times" in results.arrays]
     logs = np.array([np.log(results[f"{group}/times"][:, SMALL:]) for group in kept])  # (G, D, A)
     units, rates = np.log([(diffusion_steps(*NOISY[group]), NOISY[group][1]) for group in kept]).T[..., None]

@@ -96,8 +96,7 @@ def statistics(kind: Stack, p: Prompts, layers: int, n: int, rng: np.random.Gene
 
 
 class Judge:
-    """Scores of stacks with so many layers: the share of descending ones among the nearest of ``n`` that descend and ``n`` that do not, in interquartile ranges of each
-    statistic. ``yes (n,)`` and ``no``, by kind: scores of stacks that had no vote."""
+    """Scores of stacks with so many layers: the share of descending ones among the nearest of ``n`` of each side; ``yes`` and ``no`` are scores of stacks without a vote."""
 
     def __init__(self, layers: int, n: int) -> None:
         rng, p = numpy_rng((FIRST, layers)), lines()

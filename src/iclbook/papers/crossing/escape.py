@@ -79,8 +79,7 @@ def _lowest(landscape: Landscape, radius: float, starts: Sequence[Array]) -> tup
 
 
 def escape(landscape: Landscape, seed: int) -> Escape:
-    """A loss's first fall, by a search for the lowest loss on small spheres; :class:`Resting` if none is found. The exponent is one plus that of the slope
-    ``-v . dL/dtheta`` between the radius and twice the radius: no difference of losses rounds it."""
+    """A loss's first fall, from searches on small spheres; the exponent from the slope at two radii, which no difference of losses rounds. :class:`Resting` if none."""
     n = len(landscape.start(seed))
     rng, origin = numpy_rng((seed, 11)), landscape.value(np.zeros(n))
     starts = [v / np.linalg.norm(v) for v in rng.standard_normal((DIRECTIONS, n))]

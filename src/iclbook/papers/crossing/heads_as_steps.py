@@ -162,8 +162,7 @@ MODELS["linear"] = "pairs_embedded", "linear"
 
 
 class Pairs(NamedTuple):
-    """Of R runs ``omega, mu (R, H)``, the mean diagonal of each head's KQ and its output of a label, and what the best step with covariates centred (``debiased``) and as
-    they are (``vanilla``) leaves :func:`unexplained`."""
+    """Of R runs each head's mean diagonal of KQ and output of a label ``(R, H)``; what a step with centred covariates, and with plain ones, leaves :func:`unexplained`."""
 
     omega: Array
     mu: Array

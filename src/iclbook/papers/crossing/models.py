@@ -34,8 +34,7 @@ def _images(batch: Batch, *signs: tuple[Tensor | int, ...]) -> Batch:
 
 
 def antithetic(batch: Batch) -> Batch:
-    """Prompts of regression, ``context (L, d + N, B)``, each four times: as it is, query and answer negated, all answers negated, both. Whatever is odd in the query
-    or in the weights of the task then averages to zero exactly, as on random prompts on average."""
+    """Prompts of regression, each four times: as it is, query and answer negated, all answers negated, both. What is odd in query or weights averages to zero."""
     flip = torch.ones(batch.context.shape[1], 1)
     flip[-len(batch.target) :] = -1
     return _images(batch, (1, 1, 1), (1, -1, -1), (flip, 1, -1), (flip, -1, 1))
@@ -190,8 +189,7 @@ def softmax_heads(n_heads: int, draw: int, count: int = 32) -> Landscape:
 
 
 def residual_layer(normed: bool, draw: int, width: int = 4) -> Landscape:
-    """Answer ``r . (s_q + O V sum_l a_l h_l)`` with ``a = softmax_l(K h_l . Q h_q)`` of one head on a residual stream ``s = E z`` whose embedding E is drawn and held, on
-    symmetric prompts; ``h = s``, or its layer norm. Parameters r, O, V, K, Q."""
+    """Answer ``r . (s_q + O V sum_l a_l h_l)``, ``a = softmax_l(K h_l . Q h_q)``, on a stream ``s = E z``, E held; ``h`` is s or its layer norm. Parameters r, O, V, K, Q."""
     context, asked, target = (part.numpy() for part in antithetic(prompts(REGRESSION, draw)))
     embed = numpy_rng((draw, 13)).standard_normal((width, context.shape[1])) / np.sqrt(context.shape[1])
     stream = np.einsum("wd,ldb->lwb", embed, context)

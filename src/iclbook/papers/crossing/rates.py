@@ -142,8 +142,7 @@ def at_best(steps: Array) -> Array:
 
 
 def race(times: Array, losses: Mapping[str, Array]) -> Race:
-    """Logarithms of ratios of steps ``(S,)`` to the loss at which the plain rate ends, at most as many as that took, from losses ``(T, base rates, S)`` at ``times (T,)``:
-    of values over ``routing`` at the plain base rate, of values over one rate for all, each at its best (``uniform``), and those of the figure."""
+    """Logarithms of ratios of steps ``(S,)`` to the loss at which the plain rate ends, at most as many as that took, from losses ``(T, base rates, S)`` of each arm."""
     level, plain = losses["uniform"][-1, 0], float(times[-1])
     every = {arm: np.minimum(steps_to(times, loss, level), plain) for arm, loss in losses.items()}
     best = {arm: at_best(steps) for arm, steps in every.items()}

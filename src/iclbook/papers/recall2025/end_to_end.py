@@ -29,8 +29,7 @@ EVERY, HELD_OUT, PURPOSE = 20, 512, 50
 
 
 def losses(model: RecallTransformer, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Dot-product loss of a model with A1, A2 and A3 lifted, with ``w (K, width)`` and ``beta ((K + 1) S, (K + 1) S)``, and that of the output divided by its sum over
-    responses; the model's own code, which knows all cases, costs three times as much."""
+    """Dot-product loss of a model with A1, A2 and A3 lifted, and that of its output over the responses' sum; thrice as fast as the model's own code for all cases."""
     tokens, right = batch.context.T, batch.target.T  # (B, l), (B, 1)
     w, symbols, length = model.w, model.vocabulary, model.length
     place = torch.arange(length, device=w.device)
@@ -97,8 +96,7 @@ def studies(profile: str) -> dict[str, Study]:
 
 
 def trained(results: Mapping[str, Results]) -> dict[str, Arrays]:
-    """The window kept, from a large (``window``) and from a ``small`` scale, and everything ``lifted``, of the studies by name: ``steps (T,)``, ``held_loss`` and
-    ``normalised (T, S)`` on held-out sequences, and first-layer scores ``kept w (2, S, K, width)`` before training and after."""
+    """Arrays of each kind of training: ``steps (T,)``, ``held_loss`` and ``normalised (T, S)`` on held-out sequences, ``kept w (2, S, K, width)`` before and after."""
     window = results["free_window"]
     lifted = results["free_lifted"].group("lifted")
     return {"window": window.group("large"), "small": window.group("small"), "lifted": lifted}
@@ -116,8 +114,7 @@ SINGLED = 0.5
 
 
 def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
-    """Whether a loss ``(T,)``, sampled at ``steps (T,)``, rests at each plateau between the first and the last, ``(order - 2,)``: its least speed there against those at
-    the two middles beside it."""
+    """Whether a loss ``(T,)`` rests at each inner plateau ``(order - 2,)``: its least speed there against those at the two middles beside it."""
     jumps = first_passage(steps, -normalised[:, None], -middles(task, task.order - 1))
     speed = -np.diff(normalised) / np.diff(steps)  # (T - 1,)
     places = np.minimum(np.searchsorted(steps, jumps, "right") - 1, len(speed) - 1)

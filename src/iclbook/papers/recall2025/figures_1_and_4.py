@@ -25,8 +25,7 @@ Setting = namedtuple("Setting", "scale ratio low high")
 
 
 def matching_settings(pop: Population) -> list[Setting]:
-    """The settings of the grid that fit the printed steps. A head jumps at the flow time t_h, which is step ``t_h / r``: rates r fit where
-    ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``."""
+    """The settings of the grid whose jumps, at flow times t_h, fit the printed steps at some rate r: ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``."""
     grid = list(product(SCALES, RATIOS))
     betas = np.array([scale / ratio ** np.arange(HEADS) for scale, ratio in grid])
     # beta goes down to 1e-8: an absolute tolerance far below it, and w of the order of its square
@@ -46,8 +45,7 @@ class Training(NamedTuple):
 def sgd(
     pop: Population, betas: ArrayLike, rate: float, momentum: float, steps: int, batch: int, seeds: int, every: int = 10
 ) -> Training:
-    """SGD with heavy-ball momentum on fresh batches from ``betas (..., K)``, all seeds side by side; every start meets the same batches (Section 3). A batch tells only in
-    how many of its sequences the response of each permutation equals the right one."""
+    """SGD with heavy-ball momentum on fresh batches (Section 3) from ``betas (..., K)``, by counts of right responses; every start meets the same batches."""
     chance, orderings, rng = 1 / pop.task.n_responses, pop.task.n_permutations, numpy_rng(0)
     theta = np.repeat(small(pop, betas)[..., None, :], seeds, -2)  # (..., S, size)
     velocity, kept, losses, states = np.zeros_like(theta), [], [], []

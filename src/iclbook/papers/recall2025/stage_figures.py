@@ -130,9 +130,8 @@ def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float
     titles = {"pairs": r"larger $\beta$ active first (pairs of heads)", "finished": "all three heads active (runs)"}
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         for ratio, share, marker in zip(ratios, measured[name], "osD^v", strict=True):
-            ax.semilogx(
-                beta_scales, share, f"{marker}-", color=style.PALETTE[4], label=f"w = {ratio:g} β" if ratio else "w = 0"
-            )
+            label = f"w = {ratio:g} β" if ratio else "w = 0"
+            ax.semilogx(beta_scales, share, f"{marker}-", color=style.PALETTE[4], label=label)
         ax.set(xlabel=r"scale of the initial $\beta$", ylabel="share", ylim=(0, 1.05), title=title)
         style.name_ends(ax, 0.065)
     axes[0].axhline(0.5, color=style.INK, ls=DOTS, lw=1.2)
@@ -158,26 +157,6 @@ def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecal
         ax.set_xlim(0.3, 6 if window else 100)
     axes[1].text(0.35, 0.89, "without A3 it never falls", va="top", fontsize=9)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
-    return fig
-
-
-def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
-    """A3 alone lifted: beta of the heads, a dot where each becomes active; and second-layer attention on responses, and its share on the right one."""
-    fig, (left, right) = style.figure(2, height=3.0)
-    times, active = run["times"], run["active"]
-    for h, beta in enumerate(run["beta"].T):
-        left.plot(times, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
-        left.plot(active[h], np.interp(active[h], times, beta), "o", color=HEAD[h], ms=8)
-        right.axvline(active[h], color=HEAD[h], ls=DASHES[h], lw=1)
-        name = {"color": HEAD[h], "ha": "center" if h else "right", "fontsize": 9}
-        right.text(active[h], 1.12, f"{h + 1}" if h else "head 1", **name)
-    right.plot(times, run["accuracy"], color=style.INK, lw=2, label="on the right response,\nof all responses")
-    right.plot(times, run["mass"], color=style.INK, ls=DASHES[2], lw=2, label="on responses,\nof all tokens")
-    end = 1.15 * active[np.isfinite(active)].max()
-    left.set(xlabel="time t of the flow", ylabel=r"strength $\beta$", xlim=(0, end), ylim=(0, 3.2))
-    right.set(xlabel="time t of the flow", ylabel="second-layer attention", xlim=(0, end), ylim=(0, 1.1))
-    left.legend(fontsize=8, loc="upper left", title="dot: becomes active", title_fontsize=8)
-    right.legend(fontsize=8, loc="upper left")
     return fig
 
 

@@ -215,8 +215,7 @@ def census_computation(profile: str) -> Computation:
 
 
 def shares(grid: Grid, times: Array) -> dict[str, Array]:
-    """From the ``times (cells, runs, K)`` of a whole grid, each (ratios, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is first, and
-    ``finished``, of runs with all heads active; and, over runs too, pairs with the ``larger`` first and those ``decided``."""
+    """Per cell the shares of ``pairs`` with the larger beta first, and of runs ``finished``; per run too the pairs with the ``larger`` first and those ``decided``."""
     times = times.reshape(len(grid.ratios), len(grid.beta_scales), grid.runs, HEADS)
     finished = np.isfinite(times).all(-1).mean(-1)
     times = np.where(np.isnan(times), np.inf, times)

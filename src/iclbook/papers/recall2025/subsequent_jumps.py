@@ -108,8 +108,7 @@ def pronounced(scales: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01)) -> Values:
 
 
 def symmetry(starts: int = 24, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3)) -> Values:
-    """Exponent in lambda of the distance between flows from ``(lambda w, lambda beta)`` for a time ``T / lambda``, over lambda, with either window: 1 for a symmetry of the
-    equations near the origin, up to corrections of order lambda. Median over random starts."""
+    """Exponent in lambda of the distance between flows from ``lambda (w, beta)`` for ``T / lambda``, over lambda, median over starts: 1 for a symmetry near the origin."""
     found: Values = {}
     for name, window in WINDOWS.items():
         pop, ends = experiment(window=window), []

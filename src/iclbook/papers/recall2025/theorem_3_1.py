@@ -88,8 +88,7 @@ def solved_ode(pop: Population, eps: float, until: float, printed: bool, **optio
 
 
 def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
-    """Drift of ``f(alpha) -+ beta^2/4`` along exact flows, over the largest ``beta^2/4``: worst order for the law that holds, best for those that do not. ``window``: one
-    shorter than the order, with the f of either."""
+    """Drift of ``f(alpha) -+ beta^2/4`` over the largest ``beta^2/4``: worst order for the law that holds, best for the others and for a window one shorter, f of either."""
 
     def drift(f_of: int = 0, sign: int = 1, of_beta: int = -1, loss: str = "dp", short: bool = False) -> list[float]:
         found = []

@@ -99,8 +99,7 @@ class Population:
         return _rows(self._pull_back(a, beta, self._score_gradient(self._weights(a, beta))), theta)
 
     def counted_gradient(self, theta: Array, share: Array) -> tuple[Array, Array]:
-        """Gradient ``(..., size)`` and dot-product loss ``(...)`` of a batch of random sequences; both are linear in the ``share (..., n!)`` of sequences in which response
-        t equals the right one, which itself has share 1."""
+        """Gradient and dot-product loss of a batch, linear in the ``share (..., n!)`` of its sequences with the right response at t; the right one's own is 1."""
         assert self.loss == "dp", "cross-entropy is not linear in the share"
         w, beta = self._parts(_columns(theta))
         a, share = self._attention(w), _columns(share).copy()
@@ -188,8 +187,7 @@ def _softmax(scores: Array, axis: int) -> Array:
 
 @dataclass(frozen=True)
 class OwnQueries(Population):
-    """The simplified model with A2 lifted: head 1 asks with the last token, head h with what head h - 1 attends to from there, one offset further back. Offsets beyond
-    the query's permutation reach a response, which the second layer does not read."""
+    """The simplified model with A2 lifted: head 1 asks with the last token, head h with what head h - 1 attends to from there, one offset further back."""
 
     @cached_property
     def flat_meetings(self) -> Array:
@@ -284,8 +282,7 @@ def late_rate(k: int, kappa: float = 1.0) -> float:
 
 
 def cross_entropy_speed(orderings: int, n_responses: int) -> float:
-    """``(R (1 - (1 - 1/R)^N) - 1) / ((1 - 1/R)(1 - 1/N))``: ``E Delta_{h,h}`` under cross-entropy, which divides the gradient by the share of right responses ``(1 +
-    Bin(N - 1, 1/R)) / N``, over that under the dot product, at even attention on N orderings."""
+    """``(R (1 - (1 - 1/R)^N) - 1) / ((1 - 1/R)(1 - 1/N))``: ``E Delta_{h,h}`` under cross-entropy over that under the dot product, at even attention on N orderings."""
     chance = 1 / n_responses
     inverse = n_responses * (1 - (1 - chance) ** orderings)
     return (inverse - 1) / ((1 - chance) * (1 - 1 / orderings))
