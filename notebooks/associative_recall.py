@@ -167,7 +167,7 @@ for _ in range(600):
     w, beta = w - slopes[0], beta - slopes[1]
     losses.append(loss.item())
 fig, ax = style.figure(1, height=2.6)
-ax.plot(losses)
+ax.plot(losses, color=style.INK)
 for matched in range(3):
     style.theory_line(
         ax, (0, 600), (recall.plateau_dp(matched),) * 2, f"m = {matched} matched"
@@ -275,7 +275,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 # So a start ten times smaller waits ten times longer. Long after the jump $s$ obeys $\dot s = b\,s\,e^{-\lambda s}$ with a constant $b$ and $\lambda = 4(1+\gamma)(k-1)/k^2$: $s$ grows like
 # $\frac1\lambda \log t$, $\alpha$ like $\log\log t$ and $\beta$ like $\sqrt s$, and none has a bound. (The paper prints other constants in both laws: [errata](#errata).)
 
-# %% mystnb={"image": {"alt": "Time of the first jump against initial scale on logarithmic axes, four straight lines of slope minus one on their limits, and a much flatter curve for the shorter window."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Time of the first jump against initial scale on logarithmic axes, four straight lines on their limits that rise tenfold for each tenth of the scale, and a much flatter curve for the shorter window."}} tags=["hide-input"]
 epsilons = (1e-1, 1e-2, 1e-3, 1e-4)
 scan = theorem_3_1.time_scale(epsilons)
 window = theorem_3_1.window_times(epsilons)
@@ -380,12 +380,12 @@ record.verdicts(
 values, runs = figures_1_and_4.trained(READINGS, 50 if paper else 8)
 record.all(values)
 
-# %% mystnb={"image": {"alt": "Training with the window of four: a staircase of the loss with a sentence on every tread, from knows nothing to solved; above it attention at the three printed steps, where one, two and three heads attend to their own offset; below it the three beta rise one after another."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Training with the window of four: a staircase of the loss with a sentence on every tread, from knows nothing to solved; above it attention early and at the three printed steps, where one, two and three heads attend to their own offset; below it the three beta rise one after another."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig1", "order"])
 style.show()
 
 # %% [markdown]
-# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own offsets (columns 1 to 4), and each $\beta$ rises as the loss falls
+# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own offsets (columns), and each $\beta$ rises as the loss falls
 # (paper: Figure 1). On each tread: how many symbols the model knows, and how many orderings are left. Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
 # smaller by a factor of {glue:text}`fig1/ratio`.*
 
@@ -410,9 +410,6 @@ style.show()
 
 # %% tags=["remove-input"]
 record.verdict("recall2025/fig4")
-
-# %% tags=["hide-input"]
-draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
 
 # %% [markdown]
 # ## Later jumps
@@ -493,15 +490,16 @@ if paper:
 record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
-# *At order three the two jumps stay apart without A2, and run together without A3; at order four lifting A2 does not keep them apart ([next section](#the-query-side)). Loss of the eight variants, a panel with the window of A0 and one without; dotted: plateau values.*
+# *The two jumps stay apart without A2, and run together without A3. Loss of the eight variants, order three, a panel with the window of A0 and one without; dotted: plateaus of $m$ matched tokens.*
+# At order four they do not stay apart without A2 ([next section](#the-query-side)).
 
 # %% tags=["remove-input"]
 record.verdicts("q-idle-head", "q-simplifications")
 
 # %% [markdown]
 # Lifting A0 makes the first plateau {glue:text}`full/A0/longer` times as long, since attention starts spread over the whole sequence. {glue:text}`full/lost` of the eight variants never leave their
-# start within the time followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged under four readings (three $\gamma$, and a larger
-# $\beta$).
+# start within the time followed. With a larger $\gamma$ or larger $\beta$ they do leave it, and others lose their stages, so the question is judged in four settings: with a $\gamma$ of 0, 1/2 and 1
+# from small $\beta$, and with $\gamma = 0$ from larger $\beta$.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The query side
@@ -510,13 +508,13 @@ record.verdicts("q-idle-head", "q-simplifications")
 # Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: without A2 the third head
 # stays inactive where $\beta$ falls from head to head; where it rises, all jumps merge.
 
-# %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Left, beta falling: two stages, then the last drop follows at once and the third head stays silent. Right, beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Beta falling: two stages, then the last drop follows at once and the third head stays silent. Beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(simplifications.a2_values())
 draw.own_queries(simplifications.falling_and_rising())
 style.show()
 
 # %% [markdown]
-# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls in one jump. Loss with the plateaus (dotted), and below what a match adds to each head's score; order four.*
+# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls in one jump. Loss with the plateaus of $m$ matched tokens (dotted), and what a match adds to each head's score; order four.*
 
 # %% tags=["remove-input"]
 record.verdicts("full-dynamics", "a2-mild")
@@ -532,14 +530,6 @@ record.verdicts("full-dynamics", "a2-mild")
 #
 # Appendix A.6 avoids A3 by a value matrix that reads responses and divides the output by its sum. That is the model with A3, to rounding. Without the division, a softmax over all tokens must learn
 # to look at responses *and* to match. Its heads become active in order, but so quickly that the stairs merge.
-
-# %% mystnb={"image": {"alt": "A3 lifted: the three beta rise one after another and the heads become active in order within a short time; attention on the right response among responses rises before attention on responses among all tokens."}} tags=["hide-input"]
-draw.without_a3(found["A3"])
-style.show()
-
-# %% [markdown]
-# *If the last softmax runs over all tokens, three heads still start in order, but the last after only {glue:text}`a3/last_over_first` times the time of the first: the stairs merge. $\beta$ of the heads,
-# and second-layer attention; vertical: when each head becomes active; window kept.*
 
 # %% tags=["remove-input"]
 record.verdict("recall2025/q-a3")

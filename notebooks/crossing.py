@@ -29,8 +29,6 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
-from functools import cache
-
 import numpy as np
 
 from iclbook.claims import Recorder
@@ -52,7 +50,7 @@ from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
-from iclbook.sliders import Slider, show, show_model
+from iclbook.sliders import show_model
 from iclbook.tasks import LinearRegression
 from iclbook.training.landscape import Landscape
 
@@ -166,8 +164,9 @@ show_model(waiting_time())
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Ten models, and two heads without mirror images, lie on the
-# dotted laws of their number of factors. Each counts from its largest start. Means over {glue:text}`draws` draws of prompts, embeddings and directions.*
+# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Each model lies on the dotted law of its number of
+# factors, the small matrices that must grow together. The axes count how many times smaller a start is than the model's largest, and how many times longer it waits. Plain prompts come without
+# copies that have their signs turned. Means over {glue:text}`draws` draws of prompts, embeddings and starts.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
@@ -240,7 +239,7 @@ record.all(escape.standard_values(standard, profile))
 
 # %% [markdown]
 # ### In ordinary training
-# **Plain SGD** follows the law for a while, with 64 fresh prompts in every step, at rate 0.05. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
+# **Plain SGD**, with 64 fresh prompts in every step at rate 0.05, shows a degree that falls from halving to halving of the start. **Past the first fall**, Trained TF stays at a second plateau, where only queries and keys are left to grow. Of the {glue:text}`stages/second/draws` draws that leave it,
 # {glue:text}`stages/second/share` show the degree that this predicts.
 #
 # | Degree | predicted | measured | standard error |
@@ -266,27 +265,6 @@ record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
 
-# %% tags=["hide-input"]
-SIZES = (0.1, 0.05, 0.025, 0.0125)
-
-
-path = cache(waits.loss_path)
-
-
-def frame(heads, size):
-    return draw.path({each: path(heads, each) for each in SIZES}, heads, size)
-
-
-show(
-    frame,
-    [
-        Slider("heads", values=(1, 2, 4), label="heads"),
-        Slider("size", values=SIZES, label="size of the start"),
-    ],
-    title="The wait of softmax heads",
-    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
-)
-
 # %% [markdown]
 # ## Routing by advantage
 #
@@ -311,9 +289,8 @@ record.verdict("crossing/q-routing")
 style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way, divided by that of values, from small starts until a quarter of the loss is gone. Bars: {glue:text}`timing/draws`
-# draws
-# (left out, because their model rests before that: {glue:text}`timing/passed_over`); large marks: medians; per cent: draws with attention first.*
+# *At equal rates attention does not come first. Time at which attention is half-way, divided by the time at which values are, on the way from a small start until a quarter of the loss is gone. Bars:
+# {glue:text}`timing/draws` draws (left out, as their training stops before that: {glue:text}`timing/passed_over`); large marks: medians. Orange: queries and keys trained ten times faster.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-timing")
@@ -351,32 +328,6 @@ record.verdict("crossing/q-rates")
 # {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
 
 # %% [markdown]
-# ## Three laws on three models
-#
-# Choose a law and a model; the panel shows how it came out. Prompts are symmetric for waits and time scales, plain for rates.
-#
-# The other laws do not suit all models: a single layer takes no two steps to compare, and after a first layer tokens leave the coordinates of pairs and kernels.
-
-
-# %% tags=["hide-input"]
-def cell(law, model):
-    return draw.law_on(law, model, found, ahead, raced)
-
-
-show(
-    cell,
-    [
-        Slider("law", "law", tuple(draw.LAWS), tuple(draw.LAWS.values())),
-        Slider(
-            "model", "model", draw.ACROSS, ("two heads", "sticky chain", "Trained TF")
-        ),
-    ],
-    title="Three laws on three models",
-    description="Of three laws from three papers one holds on every model: the wait. Dotted: what the law predicts, or equality. Dots: every draw or seed. Try: each law on each model.",
-    of=[waited, followed, *races.values()],
-)
-
-# %% [markdown]
 # ## Signed pairs
 #
 # On regression two softmax heads become a pair. One adds the answers of examples like the query, the other subtracts those of examples unlike it, and their output weights $\mu$ sum to zero. What is
@@ -408,10 +359,9 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # | plain gradient descent | {glue:text}`pairs/descent/both_share` |
 # | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
 #
-# The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads, and {glue:text}`pairs/linear/left` of those of linear
-# attention, which subtracts no mean. With heads of one sign it takes away at most {glue:text}`pairs/one_sign/taken` of what the plain step leaves. In the last row labels have a mean $a$ of their own
-# in every
-# prompt. There heads of both signs do not cancel. They pass $a$ on, with $\mu$ that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
+# The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads unexplained, but it leaves
+# {glue:text}`pairs/linear/left` of those of linear attention too, which subtracts no mean. With heads of one sign it takes away at most {glue:text}`pairs/one_sign/taken` of what the plain step leaves. In the last row labels have a mean $a$ of their own
+# in every prompt. There heads of both signs do not cancel. They pass $a$ on, with $\mu$ that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
 
 # %% [markdown]
 # ## Is a layer a step?
@@ -456,8 +406,8 @@ record.verdicts("q-step-joint", "q-step-ladder")
 
 # %% [markdown]
 # On stacks made by hand the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. New stacks that descend score {glue:text}`rungs/descending` or more on
-# average, the nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The model size with the lowest score has {glue:text}`rungs/ladder`, the
-# controls have {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and so far away the nearest stacks say nothing.
+# average, the nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The model size with the lowest mean score has a mean of {glue:text}`rungs/ladder`, the
+# controls one of {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and so far away the nearest stacks say nothing.
 #
 # ## Descent with which kernel?
 #
@@ -486,16 +436,17 @@ record.verdict("crossing/q-kernel")
 #
 # ## What coincides
 #
-# Some of these laws are one law in different notation. Each row of the table is one computation, and says how the papers' letters must be matched so that the answers agree. (The
-# [dictionary](../book/notation.md#the-attention-layer) translates the letters themselves.)
+# Some of these laws are one law in different notation. Each row of the table is one computation, and says how the papers' letters must be matched so that the answers agree. Letters are those of
+# each paper's chapter ([He](linear_regression.py), [Agarwal](attention_gradients.py), [Recall](associative_recall.py), [Nagy](gradient_descent.py), [Wang](categorical_data.py)); the
+# [dictionary](../book/notation.md#the-attention-layer) translates them.
 #
 # {.notation}
 # | One computation | In the papers' letters |
 # |---|---|
 # | a step of descent from zero: *exact* | He: $\frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Wang: linear kernel, $\alpha = \eta$. Nagy: von Oswald's layer, gain $v_o q_k = \eta / L$. Linear attention: $KQ$ reads covariates, $OV = \eta$ the response |
 # | the same, debiased: *exact* | He: $x_\ell - \bar x$ for $x_\ell$. Wang: linear kernel on centred keys |
-# | one softmax head: *exact* | He, $H = 1$: $\mu \sum_\ell \mathrm{smax}(\omega\, x_\ell^\top x_q)\, y_\ell$. Wang: normalised kernel, $\gamma = \omega$, $\alpha = \mu$. Recall, layer 2: keys are rows of $\mathbf R$, the query the last symbols, each times $\beta_h^2$, values $e_{f(\pi_t)}$, $\mu = 1$ |
-# | what training does to values: *exact* | Agarwal: $\sum_{ij} \alpha_{ij}\, u_i\, x_j^\top$, here $\alpha$ of the head, one position $i$ that asks in each prompt, $x_j = z_\ell$. He: gradient in $OV$, with $u = 2\,(\hat y_q - y_q)$ |
+# | one softmax head: *exact* | He, $H = 1$: $\mu \sum_\ell \mathrm{smax}(\omega\, x_\ell^\top x_q)\, y_\ell$. Wang: normalised kernel, $\gamma = \omega$, $\alpha = \mu$. Recall, layer 2: keys are what the first layer found (rows of $\mathbf R$), the query the last symbols, each times $\beta_h^2$, values the responses $e_{f(\pi_t)}$, $\mu = 1$ |
+# | what training does to values: *exact* | Agarwal: $\sum_{ij} \alpha_{ij}\, u_i\, x_j^\top$, $u_i$ the gradient at answer $i$; here $\alpha$ of the head, one position $i$ that asks in each prompt, $x_j = z_\ell$, a pair of the prompt. He: gradient in $OV$, with $u = 2\,(\hat y_q - y_q)$ |
 # | two opposite heads and the debiased step: *only near* | He: $\omega = \pm\gamma$, $\mu = \pm \eta / 2\gamma$; the distance falls as $\gamma^2$ |
 #
 # Each row is a test (`tests/crossing/test_coincide.py`) that computes either side by its own paper's functions, to rounding, and sets beside it a pair that only looks alike, such as

@@ -485,7 +485,7 @@ def test_waits_are_the_librarys_and_grow_as_the_law_says(browser, page):
     found = model.js("m.found()")
     for rule in crossing_waits.RULES:
         here = {one["size"]: one["wait"] for one in found if one["rule"] == rule and one["seed"] == 0}
-        there = crossing_waits.waits(TASK, rule, sizes, 0, 1_600)
+        there = crossing_waits.measured(TASK, rule, sizes, 0, 1_600)[2]
         assert [here[size] for size in sizes] == pytest.approx(there, rel=0.07)  # to a mean loss's own stretch
     plain, adam = model.js("[m.growth('plain'), m.growth('adam')]")
     assert 3 < plain < 5

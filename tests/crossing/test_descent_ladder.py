@@ -1,10 +1,9 @@
 """All statistics together, on the ladder's prompts: stacks of known kind, and models that are such stacks."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from iclbook.papers.crossing import descent, figures
+from iclbook.papers.crossing import descent
 from iclbook.papers.crossing import descent_ladder as rungs
 from iclbook.papers.nagy2026.ladder import Model
 from iclbook.statistics import standard_error
@@ -79,7 +78,7 @@ def judge() -> rungs.Judge:
 
 
 def test_the_judge_knows_both_sides_of_stacks_that_had_no_vote(judge):
-    worst = descent.worst(judge.yes, judge.no)
+    worst = descent.worst(judge.yes, judge.no.values())
     assert worst.value > 0.75
     assert 0 < worst.error < 0.1
     assert worst.value == min(descent.area(judge.yes, said).value for said in judge.no.values())
@@ -95,7 +94,9 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     assert {name: len(said) for name, said in found.ladder.items()} == {"l2w32": 3, "l6w32": 1}
     values = rungs.ladder_values(found)
     assert values["rungs/ladder"].value > 0.8 > 0.5 > values["rungs/twins"].value
-    assert values["rungs/area"].value == min(descent.worst(each.yes, each.no).value for each in found.judges.values())
+    assert values["rungs/area"].value == min(
+        descent.worst(each.yes, each.no.values()).value for each in found.judges.values()
+    )
     assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"].value
     assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
     assert len(found.apart) == 4
@@ -103,10 +104,3 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     of_sizes = [np.mean(said) for said in found.ladder.values()]
     assert values["rungs/ladder"].value == pytest.approx(min(of_sizes)), "every size is asked"
     assert values["rungs/twins"].error == pytest.approx(standard_error(np.array(next(iter(found.controls.values())))))
-    fig = figures.ladder(found)
-    labels = [tick.get_text() for tick in fig.axes[0].get_yticklabels()]
-    assert labels[0] == "stacks that descend"
-    assert labels[-2:] == ["2 layers, width 32", "6 layers, width 32"]
-    discs = [line for line in fig.axes[0].lines if line.get_marker() == "o"]
-    assert [len(line.get_xdata()) for line in discs] == [3, 3, 1]
-    plt.close(fig)

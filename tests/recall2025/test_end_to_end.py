@@ -7,7 +7,7 @@ from scipy import stats
 
 from iclbook import random
 from iclbook.models import RecallTransformer
-from iclbook.papers.recall2025 import end_to_end, simplifications
+from iclbook.papers.recall2025 import end_to_end
 from iclbook.tasks import AssociativeRecall
 
 TASK = AssociativeRecall(4, 4)
@@ -99,12 +99,3 @@ def test_losses_are_those_of_the_models_own_code(a0):
         pairs = (torch.autograd.grad(loss, parameters, retain_graph=True) for loss in (ours, theirs))
         for mine, its in zip(*pairs, strict=True):
             torch.testing.assert_close(mine, its, rtol=1e-10, atol=1e-14)
-
-
-# -- A2 lifted ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_race_with_a2_follows_beta_and_without_it_does_not():
-    values = simplifications.a2_values()
-    assert values["a2/kept_apart"] == values["a2/kept_ordered"] == 6
-    assert max(values["a2/apart"], values["a2/ordered"]) < 6

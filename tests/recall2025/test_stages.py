@@ -10,11 +10,6 @@ from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow
 
 
-@pytest.mark.parametrize("loss", ["dp", "ce"])
-def test_activation_follows_every_order_of_beta(loss):
-    assert stages.orders_follow(stages.experiment(loss)) == 6
-
-
 def test_plateau_errors_see_a_flow_that_is_not_on_its_plateau():
     pop = stages.experiment()
     flow, times = stages.follow(pop, (0.02, 0.005, 0.00125))
@@ -22,10 +17,6 @@ def test_plateau_errors_see_a_flow_that_is_not_on_its_plateau():
     assert max(right.values()) < 1e-3
     moved = stages.plateau_errors(pop, flow.states[0], times * [2.2, 1.0, 1.0])  # reads in the second plateau
     assert moved["attention"] > 0.1
-
-
-def test_both_losses_activate_heads_in_one_order_from_random_starts():
-    assert stages.losses_agree(4)["losses/random_pairs"].value >= 0.9
 
 
 # -- Figures 1 and 4 ----------------------------------------------------------------------------------------------------

@@ -5,24 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from iclbook.papers.recall2025 import subsequent_jumps, theorem_3_1, theory
+from iclbook.papers.recall2025 import theorem_3_1, theory
 from iclbook.papers.recall2025.theory import Population
 from iclbook.tasks import AssociativeRecall
 from iclbook.training import Flow, gradient_flow
-
-
-def test_theorem_3_1_along_the_flow():
-    orders = (3, 4)
-    conserved = theorem_3_1.conservation(orders)
-    assert max(conserved["conserved/proof"], conserved["conserved/ce"]) <= 1e-9
-    assert min(conserved["conserved/window"], conserved["conserved/window_longer"]) > 0.01
-    ode = theorem_3_1.sufficient_ode(orders)
-    assert ode["ode/half"] <= 1e-6
-    np.testing.assert_allclose(ode["ode/clock"], 2, atol=1e-3)
-    direction = theorem_3_1.direction(orders)
-    assert direction["thm3.1/signs"]
-    assert direction["thm3.1/others"] == 0
-    assert direction["thm3.1/delta"] <= 1e-12 < 0.01 < direction["thm3.1/delta_wrong"]
 
 
 @pytest.mark.parametrize(("n_responses", "gamma", "order"), theorem_3_1.OTHERS)
@@ -107,21 +93,3 @@ def test_heads_that_begin_afresh_jump_later_than_those_carried_on():
     # afresh: each jump the first of the reduced order, slower by k / (k - h + 1)
     expected = [4 / n * theory.jump_limit(n, 4) / b for n, b in zip((4, 3, 2), betas, strict=True)]
     np.testing.assert_allclose(afresh, np.cumsum(expected), rtol=1e-12)
-
-
-def test_stages_sharpen_and_the_flow_scales_only_with_the_window_of_the_order():
-    values = subsequent_jumps.pronounced((0.1, 0.03))
-    assert values["pronounced/order"] > 2.5
-    assert values["pronounced/k"] < 1.01
-    values = subsequent_jumps.symmetry(5)
-    assert values["symmetry/order"].value == pytest.approx(1, abs=0.05)
-    assert values["symmetry/k"].value < 0.5
-
-
-def test_order_k_has_k_minus_1_jumps_and_learned_heads_are_stationary():
-    values = subsequent_jumps.jump_counts((2, 3))
-    assert values["jumps/count"] == values["jumps/k_minus_1"] == [1, 2]
-    values = subsequent_jumps.stationarity_values(subsequent_jumps.stationarity())
-    assert values["propA2/slope"] == pytest.approx(-1, abs=1e-3)
-    assert values["propA2/growth_score"] == pytest.approx(0.5, abs=0.01)
-    assert values["propA2/growth_beta"] < 0

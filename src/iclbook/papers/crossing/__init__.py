@@ -16,7 +16,7 @@ def studies(profile: str) -> dict[str, Study | Computation]:
         "sgd_waits": (chance.sgd_waits, (chance.SGD_GROUPS[profile],), 8, 0.05),  # rounding grows with the noise
         "noisy_waits": (chance.noisy_waits, tuple(chance.NOISY)[: None if profile == "paper" else 2], 8, 0.05),
         "chance_waits": (chance.chance_waits, tuple(map(str, chance.COUNTS[profile])), 4, 100 * waits.ACCURACY),
-        "escapes": (escape.escapes, escape.names(profile), 4, 100 * waits.ACCURACY),
+        "escapes": (escape.escapes, escape.ESCAPED[profile], 4, 100 * waits.ACCURACY),
         "residual_waits": (escape.residual_escapes, tuple(escape.RESIDUAL), 4, 100 * waits.ACCURACY),
         "standard_starts": (escape.standard_starts, (profile,), 3, 0.02),
         "adam_waits": (escape.adam_waits, escape.ADAM[: None if profile == "paper" else 2], 4, 100 * waits.ACCURACY),

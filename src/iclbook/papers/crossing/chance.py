@@ -1,11 +1,7 @@
 """Two heads on prompts whose symmetries hold only on average: N prompts drawn once and for all, and fresh batches.
 
-On N prompts answers correlate with the context's mean, ``c = E[y_q zbar]``, and outputs times values fit that: two factors, which grow at the rate ``2 |c|``.
-Over draws of regression with beta ~ N(0, I / d) and L examples ``E|c|^2 = (d + 1 + 2 / d) / (L N)``, which follows from ``E[|beta|^2 (d + |beta|^2)] / (L N)``. So the
-wait is about ``min(C eps^-2, sqrt(N) log(1 / eps))``: chance takes over below sizes of order ``N^(-1/4)``.
-
-With a fresh batch of B prompts in each step of size eta, c has another direction in each step, and the logarithm of the weights' size takes random steps: it
-diffuses by one in about ``1 / (eta 2 |c|)^2`` steps, with the ``|c|`` of a batch, which is proportional to ``B / eta^2``. Longer waits can bend below the power.
+On N prompts answers correlate with the context's mean, ``c = E[y_q zbar]``, and outputs times values, two factors, fit that at the rate ``2 |c|``. Over draws of
+regression with beta ~ N(0, I / d) and L examples ``E|c|^2 = E[|beta|^2 (d + |beta|^2)] / (L N) = (d + 1 + 2 / d) / (L N)``.
 """
 
 from collections.abc import Sequence
@@ -64,11 +60,7 @@ def correlations(sets: int, count: int = 128) -> Array:
 
 
 def second_rate(draw: int, count: int) -> float:
-    """Rate at which queries and keys grow once outputs and values fit what chance tells, from the prompts and the start alone.
-
-    ``OV = E[zbar zbar^T]^-1 c``, which heads share as the squares of what their starts have in the direction that grows; the matrix that a head's KQ is pulled
-    along is its share of ``E[2 (y_q - OV zbar) mean_l OV (z_l - zbar) z_l x_q^T]``, and the rate the largest singular value.
-    """
+    """Rate of queries and keys once ``OV = E[zbar zbar^T]^-1 c``: of the largest head's share of ``E[2 (y_q - OV zbar) mean_l OV (z_l - zbar) z_l x_q^T]``, its norm."""
     context, asked, target = (part.numpy() for part in prompts(REGRESSION, draw, count))
     mean = context.mean(0)
     correlation = mean @ target[0] / count
@@ -82,29 +74,22 @@ def second_rate(draw: int, count: int) -> float:
 
 
 def chance_values(results: Results, counts: Sequence[int], sets: int = 4000) -> dict[str, object]:
-    """``chance/rate``: root mean square of ``2 |c| sqrt(N)``, and its prediction. ``chance/steps``: growth of the wait in the last halving of the size times ``2 |c| /
-    log 2``, of 32 and 128 prompts, where outputs and values alone end the wait; ``chance/power_steps``: what the power law gives in their place.
-    ``chance/taken``: the wait from the smallest start over that on symmetric prompts, for each N. ``chance/two_stages``: the last growth over ``log 2 (1 / 2 |c| + 1 /``
-    :func:`second_rate` ``)``, of the most prompts, where the fit of chance takes too little off the loss; ``chance/one_stage``: over ``log 2 / 2 |c|`` alone."""
+    """``rate``: root mean square of ``2 |c| sqrt(N)``. Growth of the wait in the last halving over ``log 2 / 2 |c|`` (``steps``, of the fewest prompts; ``one_stage``, of the
+    most) and over ``log 2 (1 / 2 |c| + 1 /`` :func:`second_rate` ``)``. ``taken``: the longest wait over that on symmetric prompts."""
     few, square = counts[:2], Estimate.mean(correlations(sets))
     of = {n: results.group(str(n)) for n in counts}
-    last = {
-        of_: [np.diff(of[n][of_])[:, -1] * of[n]["rate"] / np.log(2) for n in few] for of_ in ("times", "symmetric")
-    }
+    added = {n: np.diff(group["times"])[:, -1] / np.log(2) for n, group in of.items()}
+    power = [np.diff(of[n]["symmetric"])[:, -1] / np.log(2) * of[n]["rate"] for n in few]
     taken = [np.log(group["times"][:, -1] / group["symmetric"][:, -1]) for group in of.values()]
-    many, one, two = counts[-3:], [], []
-    for n in many:
-        rate, added = of[n]["rate"], np.diff(of[n]["times"])[:, -1] / np.log(2)
-        second = np.array([second_rate(FIRST + i, n) for i in range(len(rate))])
-        one.append(added * rate)
-        two.append(added / (1 / rate + 1 / second))
+    many = counts[-3:]
+    second = {n: np.array([second_rate(FIRST + i, n) for i in range(len(of[n]["rate"]))]) for n in many}
     return {
-        "chance/two_stages": Estimate.mean(np.array(two)),
-        "chance/one_stage": np.mean(one, 1),
+        "chance/two_stages": Estimate.mean(np.array([added[n] / (1 / of[n]["rate"] + 1 / second[n]) for n in many])),
+        "chance/one_stage": np.mean([added[n] * of[n]["rate"] for n in many], 1),
         "chance/rate": Estimate(square.value**0.5, square.error / (2 * square.value**0.5)),
         "chance/predicted": rate_of_chance(1),
-        "chance/steps": Estimate.mean(np.array(last["times"])),
-        "chance/power_steps": np.mean(last["symmetric"], 1),
+        "chance/steps": Estimate.mean(np.array([added[n] * of[n]["rate"] for n in few])),
+        "chance/power_steps": np.mean(power, 1),
         "chance/taken": np.exp(np.mean(taken, 1)),
     }
 
@@ -130,8 +115,7 @@ def diffusion_steps(batch: int, rate: float) -> float:
 
 
 def sgd_wait(start: Array, judge: Landscape, draw: int, batch: int, rate: float, most: int) -> float:
-    """Steps of plain SGD on fresh batches from ``start`` until two heads have lowered the loss of ``judge`` by the share that :func:`leave` asks for; looked at
-    every hundredth of the way; not a number for never."""
+    """Steps of plain SGD on fresh batches from ``start`` until the loss of ``judge`` has fallen as :func:`leave` asks, up to a hundredth of them; NaN for never."""
     theta, step, look = start, 0, 1
     goal = (1 - FALLEN) * judge.value(0 * theta)
     rng = numpy_rng((draw, 7))
@@ -178,8 +162,7 @@ def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
 
 
 def noisy_values(results: Results) -> dict[str, object]:
-    """From starts that are small at every batch and rate: range over these of the waits' mean logarithms ``(A,)`` in diffusion times, as a share of that in steps;
-    the same share in time, steps times the rate; and the last power with which the wait grows with the predicted one (1 is the law of gradient flow)."""
+    """Ranges over batches and rates of the waits' mean logarithms in diffusion times and in time, over those in steps; the last power of the wait (1: gradient flow)."""
     kept = [group for group in NOISY if f"{group}/times" in results.arrays]
     logs = np.array([np.log(results[f"{group}/times"][:, SMALL:]) for group in kept])  # (G, D, A)
     units, rates = np.log([(diffusion_steps(*NOISY[group]), NOISY[group][1]) for group in kept]).T[..., None]

@@ -1,11 +1,9 @@
 """Do the statistics of nagy2026 tell stacks that descend from stacks that do not? Read-outs of both kinds, made by hand, so that the truth is known.
 
-A stack is a set of prompts with an answer read after each layer. Those that descend take gradient steps on the prompt's own least squares, in parameters
-or in functions. Those that do not, still come nearer to the answer: a kernel smoother that sharpens, a running mean of noisy answers; or they have lost
-what makes them steps: layers in another order, the answers of other prompts.
+Those that descend take gradient steps on the prompt's own least squares, in parameters or in functions; the others still come nearer to the answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -159,11 +157,8 @@ def sample(stacks: int) -> dict[str, dict[str, Array]]:
 
     halves = [of(kind, stacks // len(DESCEND)) for kind in DESCEND.values()]
     found = {name: of(kind, stacks) for name, kind in OTHERWISE.items()}
-    return {
-        name: {"descend": np.concatenate([half[name] for half in halves])}
-        | {kind: by[name] for kind, by in found.items()}
-        for name in halves[0]
-    }
+    found["descend"] = {name: np.concatenate([half[name] for half in halves]) for name in halves[0]}
+    return {name: {kind: by[name] for kind, by in found.items()} for name in halves[0]}
 
 
 def placements(values: Array, others: Array) -> Array:
@@ -178,9 +173,9 @@ def area(yes: Array, no: Array) -> Estimate:
     return Estimate(float(sides[0].mean()), float(np.hypot(*(bootstrap_error(np.mean, side) for side in sides))))
 
 
-def worst(yes: Array, no: Mapping[str, Array]) -> Estimate:
+def worst(yes: Array, no: Iterable[Array]) -> Estimate:
     """Area against the kind that is distinguished worst."""
-    return area(yes, min(no.values(), key=lambda other: placements(yes, other).mean()))
+    return area(yes, min(no, key=lambda other: placements(yes, other).mean()))
 
 
 def area_by_lot(yes: Array, no: Array) -> float:
@@ -194,7 +189,7 @@ def descent_values(by: Mapping[str, Mapping[str, Array]]) -> dict[str, object]:
     values: dict[str, object] = {}
     lots = []
     for name, groups in by.items():
-        others = {kind: groups[kind] for kind in OTHERWISE}
+        others = [groups[kind] for kind in OTHERWISE]
         values[f"roc/{name}"] = worst(groups["descend"], others)
-        lots += [area_by_lot(groups["descend"], other) for other in others.values()]
+        lots += [area_by_lot(groups["descend"], other) for other in others]
     return values | {"roc/by_lot": max(lots)}

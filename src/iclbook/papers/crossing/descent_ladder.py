@@ -1,9 +1,7 @@
 """Do all statistics of nagy2026 together tell descent from its imitations on the ladder's own prompts, and if so, what do they say of the ladder?
 
-A stack answers the ladder's regression prompts, lines of digits, after each of as many layers as a model has. Those that descend fit a line, or a function with
-a kernel, by gradient steps; the others are the imitations of :mod:`.descent` in digits, and three that know where to go: to the mean of the answers in the context,
-or to the right answer in even strides or in one jump. Every answer but the first, which is one for all prompts, is read with noise, as a logit lens reads. The joint
-score of a model is the share of stacks that descend among those nearest to it, by the five statistics.
+A stack answers the ladder's regression prompts, lines of digits, after each of as many layers as a model has. Every answer but the first, which is one for all
+prompts, is read with noise, as a logit lens reads. The joint score of a model is the share of stacks that descend among those nearest to it, by the five statistics.
 """
 
 from typing import NamedTuple
@@ -98,13 +96,7 @@ def statistics(kind: Stack, p: Prompts, layers: int, n: int, rng: np.random.Gene
 
 
 class Judge:
-    """Scores of stacks with so many layers: the share of descending ones among the nearest of ``n`` that descend and ``n`` that do not.
-
-    Distances are in interquartile ranges of each statistic, whose tails are heavy. Both sides have equal votes.
-
-    Attributes:
-        yes, no: scores of stacks that had no vote, those that descend ``(n,)``, and the others by kind.
-    """
+    """Scores of stacks with so many layers: the share of descending ones among the nearest of ``n`` of each side; ``yes`` and ``no`` are scores of stacks without a vote."""
 
     def __init__(self, layers: int, n: int) -> None:
         rng, p = numpy_rng((FIRST, layers)), lines()
@@ -165,16 +157,16 @@ def judged(get: Get, stacks: int) -> Ladder:
 
 
 def ladder_values(found: Ladder) -> dict[str, object]:
-    """The joint statistic on stacks of known kind, for the number of layers at which it is worst, and once it is drawn by lot which of them descend; what it
-    says of the size of the ladder of which it says least, and of the controls, mean and error over sizes; how far the median model lies from all stacks; and of known ones: the largest mean score of a kind
-    of imitation, the least of those that descend."""
+    """The joint statistic's area where it is worst, and by lot; mean scores of the lowest size, the controls, the best imitation and the worst descent; the median's distance."""
     of_sizes = [np.mean(said) for said in found.controls.values()]
     units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(found.controls.values())))
     least = min(found.ladder.values(), key=np.mean)
     judges = found.judges.values()
     imitations = [(judge.yes, said) for judge in judges for said in judge.no.values()]
     return {
-        "rungs/area": min((descent.worst(judge.yes, judge.no) for judge in judges), key=lambda each: each.value),
+        "rungs/area": min(
+            (descent.worst(judge.yes, judge.no.values()) for judge in judges), key=lambda each: each.value
+        ),
         "rungs/by_lot": max(descent.area_by_lot(yes, said) for yes, said in imitations),
         "rungs/ladder": Estimate.share(round(NEIGHBOURS * sum(least)), NEIGHBOURS * len(least)),
         "rungs/twins": Estimate.mean(units),

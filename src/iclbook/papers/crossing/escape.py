@@ -1,13 +1,7 @@
 """What a loss alone says of its wait, before any flow: how many factors must grow together, along which direction, and how long a start along it waits.
 
-Near the origin ``L(r v) = L(0) - s r^p + ...`` for the unit vector v along which the loss falls most. There the gradient is radial, so that gradient flow from
-``size * v`` grows as ``dr/dt = p s r^(p - 1)`` (the same follows for p = 2 from every start: ``2 s`` is the largest eigenvalue of minus the hessian at 0). A start
-b times smaller therefore waits longer by
-
-    ``log(b) / (2 s)``                                      for p = 2,
-    ``(b^(p - 2) - 1) / (p (p - 2) s size^(p - 2))``        for p > 2,
-
-and under weight decay, ``L + decay |theta|^2 / 2``, it never leaves from below the size at which ``p s size^(p - 2) = decay``.
+Near the origin ``L(r v) = L(0) - s r^p + ...`` for the unit vector v along which the loss falls most. There the gradient is radial, and gradient flow from
+``size * v`` grows as ``dr/dt = p s r^(p - 1)``. For p = 2 the same follows from every start: ``2 s`` is the largest eigenvalue of minus the hessian at 0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +36,7 @@ DIRECTIONS = 4
 
 @dataclass(frozen=True)
 class Escape:
-    """Where a loss falls first.
-
-    Attributes:
-        exponent: of the fall with the radius, as measured between two radii.
-        strength: s, of ``L(0) - L(r v) = s r^p``.
-        direction: v ``(n,)``, of length 1.
-    """
+    """Where a loss falls first: the measured ``exponent`` of the fall with the radius, the ``strength`` s of ``L(0) - L(r v) = s r^p``, the unit ``direction`` v ``(n,)``."""
 
     exponent: float
     strength: float
@@ -91,14 +79,7 @@ def _lowest(landscape: Landscape, radius: float, starts: Sequence[Array]) -> tup
 
 
 def escape(landscape: Landscape, seed: int) -> Escape:
-    """Degree, direction and strength of a loss's first fall, from its value and gradient near 0 and no flow.
-
-    The search minimises the loss on small spheres. The exponent is one plus that of the slope ``-v . dL/dtheta`` between the radius and twice the radius; the
-    slope has no rounding from a difference of losses.
-
-    Raises:
-        Resting: the loss falls in no direction that the search finds.
-    """
+    """A loss's first fall, from searches on small spheres; the exponent from the slope at two radii, which no difference of losses rounds. :class:`Resting` if none."""
     n = len(landscape.start(seed))
     rng, origin = numpy_rng((seed, 11)), landscape.value(np.zeros(n))
     starts = [v / np.linalg.norm(v) for v in rng.standard_normal((DIRECTIONS, n))]
@@ -187,13 +168,8 @@ def residual_escapes(kind: str, draws: Sequence[int]) -> dict[str, Array]:
     return {name: np.array(values) for name, values in found.items()}
 
 
-#: Models whose search and flow take a second.
-QUICK = ("heads", "recall", "chain", *TRICKY)
-
-
-def names(profile: str) -> tuple[str, ...]:
-    """Models whose escape is computed at a profile."""
-    return tuple(ALL_SIZES) if profile == "paper" else QUICK
+#: Models whose escape is computed at a profile; of the small one search and flow take a second.
+ESCAPED = {"paper": tuple(ALL_SIZES), "smoke": ("heads", "recall", "chain", *TRICKY)}
 
 
 def longer_waits(*results: Results) -> dict[str, dict[str, Array]]:
@@ -208,11 +184,8 @@ def longer_waits(*results: Results) -> dict[str, dict[str, Array]]:
 
 
 def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[str, Array]) -> dict[str, object]:
-    """How far exponents lie from the degrees that hold (``off``; ``naive_off`` are counts of the factors on the path to the answer); waits measured over predicted
-    (``ratios``, means over draws; ``swapped``: each draw with another's strength); and ``random``: the same of the waits ``(D, 4)`` of the models of :data:`MODELS` with
-    p = 2 from random directions, median."""
+    """Exponents less the degrees that hold, and those by naive counts; waits measured over predicted, also with another draw's strength, and from random directions."""
     exponents = {name: np.mean([one.exponent for one in of["first"]]) for name, of in found.items()}
-    # of two factors the prediction holds for every size and direction
     pairs = [name for name in found.keys() & waited.keys() if SIZES[name].p == 2]
     random = [np.diff(waited[name])[:, -1] / found[name]["predicted"] for name in pairs]
     ratios = Estimate.mean(np.array([of["measured"] / of["predicted"] for of in found.values()]))
@@ -226,27 +199,20 @@ def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[st
     }
 
 
-def _figures(value: float) -> str:
-    """Four figures, or all before the point."""
-    return f"{value:,.0f}" if value >= 1e4 else f"{value:,.4g}"
-
-
 def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
     """A row a model: the degree found before any flow, and by how much a start a factor smaller waits longer, predicted and measured (means over draws)."""
-    rows = []
+    rows = {}
     for name, of in found.items():
-        sizes = SHOWN[name]
-        rows.append(
-            {
-                "model": sizes.name,
-                "p found": f"{np.mean([one.exponent for one in of['first']]):.2f}",
-                "by counting": str(TRICKY[name].naive if name in TRICKY else sizes.p),
-                "times smaller": f"{sizes.factor:g}",
-                "waits longer by, predicted": _figures(of["predicted"].mean()),
-                "measured": _figures(of["measured"].mean()),
-            }
-        )
-    return pd.DataFrame(rows).set_index("model").rename_axis(None).rename_axis("model", axis="columns")
+        means = (of[kind].mean() for kind in ("predicted", "measured"))
+        counted = TRICKY[name].naive if name in TRICKY else SHOWN[name].p
+        rows[SHOWN[name].name] = [
+            f"{np.mean([one.exponent for one in of['first']]):.2f}",
+            str(counted),
+            f"{SHOWN[name].factor:g}",
+            *(f"{mean:,.0f}" if mean >= 1e4 else f"{mean:,.4g}" for mean in means),
+        ]
+    columns = ["p found", "by counting", "times smaller", "waits longer by, predicted", "measured"]
+    return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("model", axis="columns")
 
 
 # -- weight decay -------------------------------------------------------------------------------------------------------------
@@ -309,8 +275,7 @@ def decay_values(results: Results) -> dict[str, object]:
 
 # -- Adam ---------------------------------------------------------------------------------------------------------------------
 #
-# A step of Adam is ``rate g / (|g| + guard)``, up to its memory: of fixed size while gradients are larger than the guard, so that the wait is the way to the
-# fall over the rate, whatever the start; and gradient flow in the time ``rate / guard`` a step while they are smaller, with the wait of the law.
+# A step is ``rate g / (|g| + guard)``, up to its memory: of fixed size while gradients are larger than the guard, gradient flow with ``rate / guard`` while smaller.
 
 #: Models of two, three and four factors; the guard, in gradients at the larger start; the rate, in sizes of that start (momentum looks back ten steps).
 ADAM, GUARD, STEP = ("chain", "recall", "heads"), 100, 0.1
@@ -331,14 +296,9 @@ def adam_waits(model: str, draws: Sequence[int]) -> dict[str, Array]:
 
 def adam_values(results: Results, found: Mapping[str, Mapping[str, Array]]) -> dict[str, object]:
     """By how much longer a start a factor smaller waits under Adam over what the law predicts of gradient flow (``found`` of :func:`longer_waits`), means over draws."""
+    models = [model for model in ADAM if f"{model}/free" in results.arrays]
     ratios = {
-        name: np.array(
-            [
-                np.diff(results[f"{model}/{name}"])[:, 0] / found[model]["predicted"]
-                for model in ADAM
-                if f"{model}/{name}" in results.arrays
-            ]
-        )
+        name: np.array([np.diff(results[f"{model}/{name}"])[:, 0] / found[model]["predicted"] for model in models])
         for name in ("guarded", "free")
     }
     return {"adam/guarded": Estimate.mean(ratios["guarded"]), "adam/free": ratios["free"].mean(1)}

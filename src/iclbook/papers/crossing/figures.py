@@ -1,8 +1,7 @@
-"""Figures of the crossing: waits, time scales and rates with the slider of laws and models; statistics of descent by layers, kernels and signed pairs."""
+"""Figures of the crossing: waits, time scales, rates, statistics of descent by layers, kernels and signed pairs."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,16 +24,13 @@ NAMES = {name: sizes.name for name, sizes in WAIT_SIZES.items()} | {"deep": "thr
 
 #: p -> its colour.
 DEGREES = {8: style.PALETTE[3], 4: style.PALETTE[1], 3: style.PALETTE[2], 2: style.PALETTE[0]}
-#: Ground behind words that stand on a line.
-BEHIND = {"fc": style.GROUND, "ec": "none", "pad": 0.5}
 #: Queries and keys that are trained ten times faster.
 FASTER = style.PALETTE[3]
 
 
 def waits(found: Mapping[str, Array]) -> Figure:
-    """Waits against initial size, means over draws, relative to the largest size: all models, a colour each degree, with the names of a degree's models at their end.
-    Dotted: the predicted growth, through the smallest size."""
-    fig, ax = style.figure(height=4.2)
+    """Waits against initial size, means over draws, relative to the largest size, a colour each degree. Dotted: the predicted growth, through the smallest size."""
+    fig, ax = style.figure(height=4.4)
     said = {8: f"8 factors: × {10**6:,}", 4: "4 factors: × 100", 3: "3 factors: × 10", 2: "2 factors: a little"}
     for p, colour in DEGREES.items():
         models = [name for name, sizes in WAIT_SIZES.items() if sizes.p == p]
@@ -46,17 +42,15 @@ def waits(found: Mapping[str, Array]) -> Figure:
             if p == 2:
                 law = growth[-1] + np.diff(growth)[-1] * np.log(smaller / smaller[-1]) / np.log(WAIT_SIZES[name].factor)
             ax.plot(smaller[law > 0], law[law > 0], color=style.INK, ls=":", lw=1)
-        names = textwrap.fill(", ".join(NAMES[name] for name in models), 24)
-        at = {8: (1.1, 2e6), 4: (95, 3e4), 3: (95, 250), 2: (95, 1.2)}[p]
-        ax.text(*at, f"{said[p]}\n{names}", color=colour, va="top", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlim=(0.8, 1e5), ylim=(0.004, 4e6))
+        at = {8: (1, 3e5), 4: (95, 2e4), 3: (95, 110), 2: (1, 0.5)}[p]
+        ax.text(*at, "\n".join([said[p], *(NAMES[name] for name in models)]), color=colour, va="top", fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(0.8, 1e4), ylim=(8e-4, 4e5), yticks=10.0 ** np.arange(5))
     ax.set(xlabel="start: times smaller", ylabel="wait: times longer", title="the wait of a start ten times smaller")
     return fig
 
 
 def chance(waited: Results, counts: Sequence[int]) -> Figure:
-    """Wait of two heads against the size of the start on N prompts (geometric means over draws), the logarithm of chance through the smallest size, and the power of
-    symmetric prompts, dotted."""
+    """Wait of two heads against the size of the start on N prompts, the logarithm of chance through the smallest size, and the power of symmetric prompts, dotted."""
     fig, ax = style.figure(aspect=0.6)
     for n, colour in zip(counts[::-2], style.PALETTE[4:], strict=False):
         of = waited.group(str(n))
@@ -65,11 +59,12 @@ def chance(waited: Results, counts: Sequence[int]) -> Figure:
         fine = np.geomspace(CHANCE_SIZES[-1], CHANCE_SIZES[-1] * 16, 40)
         law = times[-1] - slope * np.log(fine / fine[0])
         ax.plot(fine[law > 1], law[law > 1], color=colour, lw=1)
-        ax.text(CHANCE_SIZES[-1] / 1.1, times[-1], f"{n:,} prompts", va="center", color=colour, fontsize=9)
+        ax.text(CHANCE_SIZES[-1] / 1.3, times[-1], f"{n:,} prompts", va="center", color=colour, fontsize=9)
     power = np.exp(np.log(np.concatenate([waited[f"{n}/symmetric"] for n in counts])).mean(0))
     ax.plot(CHANCE_SIZES, power, ":", color=style.INK)
     ax.text(CHANCE_SIZES[3], power[4], "symmetric\nprompts", ha="right", va="center", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlim=(0.06, 3e-4), xlabel="size of the start (smaller →)", ylabel="wait")
+    ax.set(xscale="log", yscale="log", xlim=(0.06, 2e-4), xlabel="size of the start (smaller →)", ylabel="wait")
+    ax.set_title("dots: waits; lines: rate of chance")
     style.log_ticks(ax, "x", [0.05, 0.01, 0.002])
     return fig
 
@@ -79,20 +74,18 @@ def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
     fig, ax = style.figure(height=3.9)
     names = []
     for name, of in reversed(found.items()):
-        for rates, values, colour in (
-            ("equal", NAMES[name], style.PALETTE[6]),
-            ("quicker", "Q, K ten times faster", FASTER),
-        ):
+        for rates, values, colour in (("equal", NAMES[name], style.PALETTE[6]), ("quicker", "Q, K × 10", FASTER)):
             row = len(names) + 0.12 * (rates == "equal")
             names.append(values.removesuffix(", embeddings held"))
             values = np.exp(of[rates])
             ax.plot(values, np.full(len(values), row), "|", color=colour, ms=12, alpha=0.12)
             ax.plot(np.median(values), row, "o", ms=8, mec=style.GROUND, color=colour, zorder=4)
-            ax.text(0.065, row, f"in {np.mean(values < 1):.0%}", color=colour, va="center", fontsize=9)
+            ax.text(0.065, row, f"{np.mean(values < 1):.0%}", color=colour, va="center", fontsize=9)
     ax.set_yticks(range(len(names)), names)
     for label in ax.get_yticklabels()[1::2]:
         label.set(color=FASTER, fontsize=8.5)
     ax.set(xscale="log", xlabel="time of attention over time of values", ylim=(len(names) - 0.4, -1), xlim=(0.06, 18))
+    ax.set_title("per cent: draws with attention first")
     _sides(ax, "attention first", "values first")
     style.log_ticks(ax, "x", [0.25, 0.5, 1, 2, 4, 8])
     return fig
@@ -106,20 +99,11 @@ def _sides(ax: Axes, below: str, above: str) -> None:
         ax.annotate(words, (1, 0.99), (shift, 0), **at, ha=side, va="top", fontsize=9)
 
 
-def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: float) -> Figure:
-    """Loss along the flows from starts of all sizes (times, losses, wait), the wait from one of them marked."""
-    fig, ax = style.figure(aspect=0.42)
-    for each, (times, losses, wait) in paths.items():
-        look = {"color": style.COLOURS["measured" if each == size else "dummy"], "lw": 2.2 if each == size else 1.2}
-        ax.semilogx(times[1:], losses[1:] / losses[0], **look)
-        ax.text(wait, 1.01, f"{each:g}", fontsize=9, va="bottom", ha="right", color=look["color"])
-    for one, longer in pairwise(wait for _, _, wait in paths.values()):
-        ax.annotate("", (longer, 0.9), (one, 0.9), arrowprops={"arrowstyle": "->", "color": style.INK})
-        ax.text(np.sqrt(one * longer), 0.905, f"× {longer / one:.1f}", ha="center", va="bottom")
-    ax.axvline(paths[size][2], color=style.INK, ls=":")
-    ax.set(xlabel="time", ylabel="loss over its start", ylim=(0.75, 1.05), xlim=(1e1, 1e4))
-    ax.set_title(f"{heads} head{'s' if heads > 1 else ''}, size {size:g}")
-    return fig
+def _key(fig: Figure, ax: Axes) -> None:
+    """The labels of a panel's marks above all panels, each once."""
+    handles, labels = ax.get_legend_handles_labels()
+    key = dict(zip(labels, handles, strict=True))
+    fig.legend(key.values(), key, loc="outside upper center", ncols=3)
 
 
 #: Ratios of both panels of :func:`rates`, and how they are marked.
@@ -130,100 +114,29 @@ MARKS = (
 
 
 def rates(found: Mapping[str, Race]) -> Figure:
-    """Ratios of steps with 95 % intervals over seeds. Left: both arms at the plain base rate, over the plain rate; the best uniform rate is a diamond.
-    Right: each at its best base rate, over the best uniform rate, which is the dotted line."""
+    """Ratios of steps with 95 % intervals over seeds: both arms at the plain base rate, over the plain rate, and each at its best, over the best uniform rate."""
     fig, (left, right) = style.figure(2, aspect=1.05, sharey=True)
-    look = {"textcoords": "offset points", "ha": "center", "fontsize": 9, "bbox": BEHIND}
     for row, logs in enumerate(found.values()):
-        for (left_of, right_of), label, marker, colour, shift in MARKS:
-            for ax, values in ((left, logs[left_of]), (right, logs[right_of])):
-                mean, low, high = np.exp(interval(values))
+        for ratios, label, marker, colour, shift in MARKS:
+            for ax, ratio in zip((left, right), ratios, strict=True):
+                mean, low, high = np.exp(interval(logs[ratio]))
                 ax.plot([low, high], [row + shift] * 2, color=colour, lw=2)
                 ax.plot(mean, row + shift, marker, color=colour, ms=7, label=None if row else label)
-                if row == (0 if shift < 0 else len(found) - 1):
-                    at = {"xytext": (0, -40 * shift), "va": "bottom" if shift < 0 else "top"}
-                    ax.annotate(label, (mean, row + shift), color=colour, **look, **at)
         best = np.exp(logs["uniform_plain"].mean())
-        left.plot(best, row, "D", color=style.INK, mfc="none")
-        if row == 0:
-            left.annotate("best rate\nfor all", (best, row), xytext=(0, 7), va="bottom", **look)
+        left.plot(best, row, "D", color=style.INK, mfc="none", label=None if row else "best rate for all")
     left.set(xscale="log", xlabel="steps, over steps at the plain rate", title="at a low base rate")
     right.set(xscale="log", xlabel="steps, over steps at the best rate for all", title="each at its best base rate")
     style.log_ticks(left, "x", [0.03, 0.1, 0.3, 1])
     style.log_ticks(right, "x", [0.3, 0.5, 1, 2])
     left.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
-    left.set(ylim=(len(found), -1.5), xlim=(0.03, 2.2))
+    left.set(ylim=(len(found) + 0.3, -1), xlim=(0.03, 2.8))
     right.set_xlim(0.28, 4)
     right.axvspan(0.28, 0.5, color=style.GRID, alpha=0.5, lw=0)
-    right.text(0.29, -0.7, "twice\nas fast", fontsize=9)
+    right.text(0.29, len(found) + 0.1, "twice\nas fast", fontsize=9)
     for ax in (left, right):
         _sides(ax, "faster", "slower")
+    _key(fig, left)
     return fig
-
-
-#: Laws that are asked of all of :data:`ACROSS`.
-LAWS = {"wait": "the wait of a small start", "lead": "attention before values", "rates": "ten times the rate on values"}
-#: Models of which each of :data:`LAWS` is asked.
-ACROSS = ("heads", "chain", "known")
-
-
-def law_on(
-    law: str,
-    model: str,
-    waits: Mapping[str, Array],
-    leads: Mapping[str, Mapping[str, Array]],
-    races: Mapping[str, Race],
-) -> Figure:
-    """One of :data:`LAWS` on one of :data:`ACROSS`: waits ``(draws, 4)`` against size, leads of attention, or steps over those of
-    the plain rate; every draw or seed is shown."""
-    fig, ax = style.figure(aspect=0.45)
-    if law == "wait":
-        _wait(ax, model, waits[model])
-    elif law == "lead":
-        rows = {"equal rates": leads[model]["equal"], "queries and keys\nten times faster": leads[model]["quicker"]}
-        _strips(ax, rows, "time of attention over time of values", [0.25, 0.5, 1, 2, 4])
-        _sides(ax, "attention first", "values first")
-    else:
-        logs = races[model]
-        rows = {
-            "values and outputs\nten times faster": logs["values_plain"],
-            "queries and keys\nten times faster": logs["routing_plain"],
-            "best rate for all": logs["uniform_plain"],
-        }
-        _strips(ax, rows, "steps, over steps at the plain rate", [0.03, 0.1, 0.3, 1])
-        ax.set_xlim(right=2)
-        _sides(ax, "faster", "slower")
-    ax.set_title(f"{NAMES[model]}: {LAWS[law]}")
-    return fig
-
-
-def _wait(ax: Axes, model: str, times: Array) -> None:
-    sizes = WAIT_SIZES[model]
-    over = sizes.scale / np.array(sizes.scales())
-    grown = times / times[:, :1]
-    for row, values in enumerate(grown):
-        ax.plot(over, values, "o-", lw=0.8, color=style.PALETTE[0], label=None if row else "each draw of prompts")
-    x, last = np.geomspace(1, over[-1], 50), grown[:, -2:].mean(0)
-    logarithmic = sizes.p == 2
-    scale = "linear" if logarithmic else "log"
-    tenth = (last[1] - last[0]) / np.log(sizes.factor)
-    law = last[1] + tenth * np.log(x / x[-1]) if logarithmic else last[1] * (x / x[-1]) ** (sizes.p - 2)
-    ax.plot(x, law, color=style.INK, ls=":", label=f"predicted: {'a logarithm' if logarithmic else 'a square'}")
-    ax.set(xscale="log", yscale=scale, xlabel="start: times smaller", ylabel="wait: times longer")
-    ax.legend(loc="upper left", fontsize=9)
-
-
-def _strips(ax: Axes, rows: Mapping[str, Array], what: str, ticks: Sequence[float]) -> None:
-    """Exponentials of logarithms, a row for each kind: single values, and their geometric mean with its 95 % interval."""
-    for row, values in enumerate(rows.values()):
-        mean, low, high = np.exp(interval(values))
-        ax.plot(np.exp(values), np.full(len(values), row), "o", color=style.PALETTE[0], ms=4, alpha=0.4)
-        ax.plot([low, high], [row, row], color=style.PALETTE[3], lw=2.5)
-        ax.plot(mean, row, "D", color=style.PALETTE[3], label=None if row else "mean, 95 % interval")
-    ax.set_yticks(range(len(rows)), list(rows))
-    ax.set(xscale="log", xlabel=what, ylim=(len(rows) + 0.2, -0.8))
-    style.log_ticks(ax, "x", ticks)
-    ax.legend(loc="lower left", fontsize=9)  # in the space under the last row
 
 
 # -- steps of descent ------------------------------------------------------------------------------------------------------
@@ -273,17 +186,18 @@ def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
     """Share that the best step with each kernel leaves unexplained of trained heads, one mark a run; the best kernel of each model is coloured and named."""
     fig, ax = style.figure(height=2.9)
     names = {name: "RBF" if name == "rbf" else name for name in KERNELS} | {"centred": "linear, centred"}
-    look = {"textcoords": "offset points", "ha": "center", "fontsize": 9, "bbox": BEHIND}
     for row, (group, colour) in enumerate(zip(HEADS, (style.PALETTE[k] for k in (0, 3, 2)), strict=True)):
         order = sorted(names, key=lambda kernel: found[group][kernel].mean())
         for place, kernel in enumerate(order):
             best, left = place == 0, found[group][kernel]
             shown = {"color": colour, "ms": 8} if best else {"color": style.COLOURS["dummy"], "ms": 5}
             ax.plot(left, np.full(len(left), row), "o", label=names[kernel], **shown)
-            if place < 2:
-                at = {"xy": (np.exp(np.log(left).mean()), row), "xytext": (0, 6 if best else -6)}
-                at |= {"va": "bottom" if best else "top", "color": colour if best else style.INK}
-                ax.annotate(names[kernel], **at, **look)
+            if place < 2:  # the next best below its dots, and left of the bound where these are
+                look = {"va": "bottom" if best else "top", "color": colour if best else style.INK}
+                look["ha"] = "right" if not best and left.max() < 0.01 else "center"
+                at = {"xytext": (0, 6 if best else -6), "textcoords": "offset points", "fontsize": 9}
+                ax.annotate(names[kernel], (np.exp(np.log(left).mean()), row), **at, **look)
+    ax.text(0.3, 0.75, "other kernels", ha="center", fontsize=9)
     ax.axvline(0.01, color=style.INK, ls=":")
     ax.text(0.0107, -0.65, "one per cent", va="top", fontsize=9)
     ax.set_yticks(range(len(HEADS)), HEADS.values())
@@ -314,10 +228,6 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
         for label, (runs, colour) in kinds.items():
             for ax, values in ((sums, of.sums), (shares, 1 - of.taken)):
                 ax.plot(values[runs], shift[runs], "o", color=style.PALETTE[colour], ms=4, label=label)
-    look = {"ha": "center", "va": "bottom", "fontsize": 9}
-    sums.text(0.0025, -0.42, "both signs", color=style.PALETTE[0], **look)
-    sums.text(0.75, 3.0, "one sign", color=style.PALETTE[6], **look | {"ha": "right", "va": "center"})
-    sums.axvline(0.05, color=style.INK, ls=":")
     _sides(shares, "debiased", "plain")
     sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$ (1: nothing cancels)", title="do the outputs cancel?")
     shares.set(xscale="log", xlabel="error of debiased step over plain", title="which step fits better?")
@@ -325,6 +235,7 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
     style.log_ticks(shares, "x", [0.1, 0.2, 0.5, 1, 2, 5])
     sums.set_yticks(range(len(PLACES)), list(PLACES.values()))
     sums.set_ylim(len(PLACES) - 0.5, -0.95)
+    _key(fig, sums)
     return fig
 
 
@@ -347,14 +258,12 @@ def ladder(found: Ladder) -> Figure:
         ax.plot(said, row - 0.15 + _apart(said), **look, label="language model")
         if name in found.controls:
             alone = found.controls[name]
-            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label="control")
+            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label="its control: never saw a regression")
     ax.axhline(len(known) - 0.5, color=style.INK, lw=0.9)
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
     ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)])
     ax.set(xlim=(-0.03, 1.03), xlabel="share of the 25 nearest stacks that descend")
-    key = "● language model\n○ never saw a regression"
-    look = {"ha": "right", "va": "center", "fontsize": 9, "bbox": BEHIND}
-    ax.text(0.97, len(known) + 3.5, key, color=style.PALETTE[3], **look)
+    _key(fig, ax)
     ax.invert_yaxis()
     return fig
 

@@ -1,7 +1,6 @@
 """Which step do trained heads take? Signed pairs (he2025, key findings 2 and 3) away from home, and functional descent with a kernel (wang2025, equations 2-3).
 
-One step from zero answers ``rate * sum_i k(x_i, x_q) y_i``. Kernel width and rate are fitted on half of the prompts, and what the answers leave unexplained
-is read on the other half, as a share of the answers' own mean square.
+One step from zero answers ``rate * sum_i k(x_i, x_q) y_i``. Width and rate are fitted on half of the prompts; the rest tells the share of the mean square that is left.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +43,7 @@ def answers(kq: Array, ov: Array, batch: Batch, activation: str) -> Array:
 
 
 def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[str, Step]:
-    """For each kernel the :data:`Step` that answers ``sum_i k(x_i, x_q) y_i``; ``centred`` is the linear kernel on centred covariates, and linear kernels
-    ignore the width."""
+    """For each kernel the :data:`Step` that answers ``sum_i k(x_i, x_q) y_i``; ``centred`` is the linear kernel on centred covariates."""
     x, y, query = batch.context[:, :-1].movedim(-1, 0), batch.context[:, -1].T, batch.query.T
 
     def of(kernel: str) -> Step:
@@ -62,8 +60,7 @@ def steps(batch: Batch, kernels: Sequence[str] = (*KERNELS, "centred")) -> dict[
 
 
 def unexplained(answers: Array, step: Step) -> Array:
-    """Share that the best step leaves of the answers ``(R, PROMPTS)``. It is chosen on the first half of the prompts; each prompt of the second half adds this
-    ``(R, PROMPTS / 2)`` to the share of the mean square that is left, which is their mean."""
+    """What each prompt of the second half adds, ``(R, PROMPTS / 2)``, to the share of the answers ``(R, PROMPTS)`` that is left by the best step on the first half."""
     half, found = answers.shape[1] // 2, []
     for answer in answers:
         fit, read = answer[:half], answer[half:]
@@ -78,8 +75,7 @@ def _rate(answer: Array, made: Array) -> float:
 
 
 def _best_step(fit: Array, step: Step) -> Array:
-    """The step whose width fits these answers ``(n,)`` to the first prompts best, on all prompts; the mirror image of its kernel, which a head with both signs
-    turned takes, where that fits better at the grid's best width."""
+    """The step, on all prompts, whose width fits these answers ``(n,)`` to the first best; with its kernel's mirror image where that fits better on the grid."""
 
     def left(log_gamma: float, mirrored: bool) -> float:
         made = step(float(log_gamma), len(fit), mirrored)
@@ -108,16 +104,12 @@ def best(by: dict[str, Array]) -> list[str]:
 
 def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
     """Share that its kernel (of two heads the best of the paper's) leaves of one head, two heads and linear attention, and what the best other one leaves."""
-    values: dict[str, object] = {
-        "kernel/two_best": best(found["h2"])[0],
-        "kernel/two_centred": found["h2"]["centred"].mean(),
-    }
-    judged = ("one", "h1", "softmax"), ("two", "h2", best(found["h2"])[0]), ("linear", "linear", "linear")
-    for name, group, kernel in judged:
-        left = found[group][kernel]
-        next_left = found[group][next(other for other in best(found[group]) if other != kernel)]
-        values[f"kernel/{name}_or_mirror"] = Estimate.mean(left)
-        values[f"kernel/{name}_second"] = next_left.mean()
+    two = best(found["h2"])[0]
+    values: dict[str, object] = {"kernel/two_best": two, "kernel/two_centred": found["h2"]["centred"].mean()}
+    for name, group, kernel in (("one", "h1", "softmax"), ("two", "h2", two), ("linear", "linear", "linear")):
+        second = next(other for other in best(found[group]) if other != kernel)
+        values[f"kernel/{name}_or_mirror"] = Estimate.mean(found[group][kernel])
+        values[f"kernel/{name}_second"] = found[group][second].mean()
     return values
 
 
@@ -170,12 +162,7 @@ MODELS["linear"] = "pairs_embedded", "linear"
 
 
 class Pairs(NamedTuple):
-    """Pairs in the trained runs of one model.
-
-    Attributes:
-        omega, mu: ``(R, H)`` mean diagonal of each head's KQ, and its output of a label.
-        debiased, vanilla: :func:`unexplained` by the best step with covariates centred and as they are.
-    """
+    """Of R runs each head's mean diagonal of KQ and output of a label ``(R, H)``; what a step with centred covariates, and with plain ones, leaves :func:`unexplained`."""
 
     omega: Array
     mu: Array
@@ -226,9 +213,8 @@ def pairs_of(results: Results, study: str, group: str) -> Pairs:
 
 
 def pair_values(found: Mapping[str, Pairs]) -> dict[str, object]:
-    """``sum``: abs(sum mu) over sum abs(mu); ``both``: the share of runs whose heads compare with both signs, and ``both_mean``, the mean sum among
-    these if there are two, else among all; ``taken``: what a debiased step takes away of what the plain step leaves, in those runs; ``one_sign/taken``:
-    the most that it takes in any other run (0 where there are none); ``output``: sum of mu, in the runs with both signs if there are two."""
+    """``both_share``: of runs with heads of both signs; in these (if there are two, else in all) means of ``sum``, abs(sum mu) over sum abs(mu), and of ``taken`` and
+    ``output``, sum mu; ``one_sign/taken``: the most that is taken in any other run."""
     others = np.concatenate([found[name].taken[~found[name].both] for name in ("wide", "short", "descent")])
     values: dict[str, object] = {
         "pairs/runs": len(found["embedded"].sums),

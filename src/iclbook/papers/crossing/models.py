@@ -34,23 +34,14 @@ def _images(batch: Batch, *signs: tuple[Tensor | int, ...]) -> Batch:
 
 
 def antithetic(batch: Batch) -> Batch:
-    """Prompts, each four times: as it is, query and answer negated, all answers negated, both. Regression's own symmetries, which random prompts have
-    on average only: whatever is odd in the query or in the weights of the task then averages to exactly zero.
-
-    Args:
-        batch: of regression, ``context (L, d + N, B)``, ``query (d, B)``, ``target (N, B)``.
-    """
+    """Prompts of regression, each four times: as it is, query and answer negated, all answers negated, both. What is odd in query or weights averages to zero."""
     flip = torch.ones(batch.context.shape[1], 1)
     flip[-len(batch.target) :] = -1
     return _images(batch, (1, 1, 1), (1, -1, -1), (flip, 1, -1), (flip, -1, 1))
 
 
 def mirrored(batch: Batch) -> Batch:
-    """Prompts of categories, each twice: as it is, and all covariates negated, a symmetry of their distribution. Means of covariates then tell nothing.
-
-    Args:
-        batch: ``context (N, d + 1, B)`` with the category last, ``query (d, B)``, ``target (1, B)``.
-    """
+    """Prompts of categories, ``context (N, d + 1, B)`` with the category last, each twice: as it is, and all covariates negated. Means of covariates then tell nothing."""
     flip = -torch.ones(batch.context.shape[1], 1)
     flip[-1] = 1
     return _images(batch, (1, 1, 1), (flip, -1, 1))
@@ -121,8 +112,7 @@ def _categories(model: nn.Module, held: tuple[str, ...] = (), **options: Any) ->
 
 
 def _recall(draw: int) -> Landscape:
-    """The exact population loss; there is nothing to draw but the sizes of beta. Attention begins even, ``w = 0``, as the paper has it: beta of a head that
-    begins by looking elsewhere, by more than beta itself, dies out, and it never leaves."""
+    """The exact population loss; only the sizes of beta are drawn, and ``w = 0``: beta of a head that begins by looking elsewhere, by more than beta, dies out."""
     population = Population(AssociativeRecall(order=3, n_responses=4), n_heads=2, window=3)
 
     def evaluate(theta: Array) -> tuple[float, Array]:
@@ -161,15 +151,11 @@ MODELS: dict[str, Callable[[int], Landscape]] = {
 
 
 def heads_and_slope(batch: Batch, theta: Array) -> tuple[float, Array]:
-    """Loss of softmax heads on prompts and its gradient in closed form ``(n,)``, of parameters ``theta (n,)``: query, key, value and output ``(H, D, D)`` each,
-    in this order.
+    """Loss of softmax heads on prompts, as arrays, and its gradient in closed form, of ``theta (n,)``: query, key, value and output, ``(H, D, D)`` each.
 
     With weights ``a_l = softmax_l(z_l . KQ x_q)``, values ``v_l = OV z_l``, a head's answer ``o = sum_l a_l v_l`` and the loss ``mean (sum_h o - y_q)^2``,
     whose slope in an answer is ``u = 2 (sum_h o - y_q) / B``:
     ``dL/dOV = sum u a_l z_l``, ``dL/dKQ = sum u a_l (v_l - o) z_l x_q^T``.
-
-    Args:
-        batch: arrays ``context (L, D, B)``, ``query (d, B)``, ``target (1, B)``, float64.
     """
     context, asked, target = batch
     d, width = len(asked), context.shape[1]
@@ -203,9 +189,7 @@ def softmax_heads(n_heads: int, draw: int, count: int = 32) -> Landscape:
 
 
 def residual_layer(normed: bool, draw: int, width: int = 4) -> Landscape:
-    """One softmax head that adds to a residual stream ``s = E z`` of its tokens, whose embedding E is drawn and held, and a read-out of the stream: answer
-    ``r . (s_q + O V sum_l a_l h_l)`` with ``a = softmax_l(K h_l . Q h_q)``, where the head reads ``h = s``, or ``h`` is s less its mean over its deviation (layer
-    norm). Parameters r, O, V, K, Q; the prompts are symmetric."""
+    """Answer ``r . (s_q + O V sum_l a_l h_l)``, ``a = softmax_l(K h_l . Q h_q)``, on a stream ``s = E z``, E held; ``h`` is s or its layer norm. Parameters r, O, V, K, Q."""
     context, asked, target = (part.numpy() for part in antithetic(prompts(REGRESSION, draw)))
     embed = numpy_rng((draw, 13)).standard_normal((width, context.shape[1])) / np.sqrt(context.shape[1])
     stream = np.einsum("wd,ldb->lwb", embed, context)

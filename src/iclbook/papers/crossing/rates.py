@@ -77,14 +77,7 @@ class Nothing(Observation):
 
 
 class Trial(NamedTuple):
-    """A model and how it is trained.
-
-    Attributes:
-        rate: the plain one, the lowest base rate.
-        scale: of the model's own initialisation.
-        values, routing: parameters that are values and outputs, and queries and keys.
-        held: parameters that do not move.
-    """
+    """A model and how it is trained: the lowest rate, the scale of its initialisation, which parameters are values and outputs or queries and keys, and which are held."""
 
     data: Any
     model: type[nn.Module]
@@ -118,8 +111,7 @@ TRIALS: dict[str, Trial] = {
 
 
 def rate_studies(profile: str) -> dict[str, Study]:
-    """Studies of all arms of each model at all base rates, base rates slowest; one step a record at first, then more and more. Seeds are those from :data:`FIRST` on; rates
-    were chosen on seeds 0 and 1, that of the chain after a first run, whose best uniform rate was the highest."""
+    """Studies of all arms of each model at all base rates, base rates slowest. Plain rates were chosen on seeds 0 and 1, the chain's after a first run."""
     paper = check_profile(profile) == "paper"
     n_seeds, steps, multiples = (SEEDS, STEPS, MULTIPLES) if paper else (2, 12, MULTIPLES[::7])
     seeds = range(FIRST, FIRST + n_seeds)
@@ -150,13 +142,7 @@ def at_best(steps: Array) -> Array:
 
 
 def race(times: Array, losses: Mapping[str, Array]) -> Race:
-    """Logarithms of ratios of steps ``(seeds,)``, from the losses ``(T, base rates, S)`` of each arm at ``times (T,)``. A run's steps are those to the loss at which
-    the plain rate ends, at most as many as that took.
-
-    Returns:
-        of values over routing at the plain base rate (``routing``), of values over one rate for all, each at its best base rate (``uniform``), and for the
-        figure those of both arms over the plain rate, and of routing over the best uniform rate.
-    """
+    """Logarithms of ratios of steps ``(S,)`` to the loss at which the plain rate ends, at most as many as that took, from losses ``(T, base rates, S)`` of each arm."""
     level, plain = losses["uniform"][-1, 0], float(times[-1])
     every = {arm: np.minimum(steps_to(times, loss, level), plain) for arm, loss in losses.items()}
     best = {arm: at_best(steps) for arm, steps in every.items()}
@@ -214,8 +200,7 @@ def rate_values(found: Mapping[str, Race]) -> dict[str, object]:
 
 
 def deviation(activation: str, seed: int) -> float:
-    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)`` from autograd, as a share of the largest gradient, on a random head with this activation;
-    ``b = u . v`` of the values and of the gradient ``u`` in what attention puts out."""
+    """Largest deviation of ``dL/ds_i = a_i (b_i - sum_j a_j b_j)``, ``b_j = dL/da_j``, from autograd on a random head with this activation, over the largest gradient."""
     model = Attention(2, 2, activation=activation).double()
     model.initialise(torch_rng(seed))
     batch = prompts(REGRESSION, seed)

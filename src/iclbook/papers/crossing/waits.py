@@ -1,8 +1,7 @@
 """Small starts: how long they wait, the law of recall2025 ("the first jump comes at a time that grows as 1 / eps") on every model, and what settles first.
 
-Near the origin a loss begins with a polynomial of degree p in the parameters that must grow together. Gradient flow from parameters of size eps then leaves at
-a time ``T ~ log(1 / eps)`` for p = 2 and ``T ~ eps^-(p - 2)`` for p > 2: the flow of a homogeneous polynomial maps onto itself when sizes shrink by b and times
-grow by ``b^(p - 2)``. Waits at sizes ``eps, eps / b, eps / b^2`` have differences whose ratio is ``b^(p - 2)``, which measures p.
+Near the origin a loss begins with a polynomial of degree p in the parameters that must grow together, and the flow of a homogeneous polynomial maps onto itself when
+sizes shrink by b and times grow by ``b^(p - 2)``. So waits at sizes ``eps, eps / b, eps / b^2`` have differences whose ratio is ``b^(p - 2)``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -126,15 +125,6 @@ def degree_values(found: Mapping[str, Array]) -> dict[str, Estimate]:
     return {f"stages/{name}/degree": degree(found[name], SIZES[name].factor) for name in SIZES}
 
 
-def loss_path(n_heads: int, size: float) -> tuple[Array, Array, float]:
-    """Times, losses, and the wait of one flow of that many softmax heads, followed until a fifth of the loss is gone."""
-    landscape = softmax_heads(n_heads, FIRST)
-    flow = leave(landscape, size * landscape.start(FIRST), 0.2)
-    losses = np.array([landscape.value(state) for state in flow.states])
-    fallen = 1 - losses / landscape.value(np.zeros_like(flow.states[0]))
-    return flow.times, losses, float(np.interp(FALLEN, fallen, flow.times))
-
-
 # -- the second plateau of Trained TF (wang2025) -----------------------------------------------------------------------------
 
 #: Share of the loss at the origin that is gone in the midst of the first fall.
@@ -161,8 +151,7 @@ def second_plateaus(model: str, draws: Sequence[int]) -> dict[str, Array]:
 
 
 def second_values(results: Results) -> dict[str, object]:
-    """Degree that the length of the second plateau shows, over the draws from which the model leaves it: the ``typical`` draw's, a median whose error holds the
-    bootstrap's and half of the step from the degree before, and the ``share`` of draws within a quarter of 2. A start that is not small enough may take another way."""
+    """Degree that the second plateau's length shows over the draws that leave it: the median, whose error holds half a step from the degree before, and the share near 2."""
     times = results["trained/times"]
     times = times[np.isfinite(times).all(1) & (np.diff(times) > 0).all(1)]
     before, last = degrees(times, SIZES["trained"].factor)[:, -2:].T
@@ -238,8 +227,7 @@ def kept_leads(followed: Results) -> dict[str, dict[str, Array]]:
 
 
 def timing_values(found: Mapping[str, Mapping[str, Array]], draws: int) -> dict[str, object]:
-    """Mean logarithms of attention's time over that of values: at equal rates, with quicker queries and keys, and by how much that brings attention forward.
-    ``timing/passed_over`` counts the draws, of all models together, from which the model came to rest before."""
+    """Mean logarithms of attention's time over that of values, at equal rates, with quicker queries and keys, and less these; draws of all models that came to rest."""
     values: dict[str, object] = {"timing/draws": draws}
     values["timing/passed_over"] = sum(draws - len(of["equal"]) for of in found.values())
     for name, of in found.items():

@@ -66,26 +66,20 @@ def waiting_time() -> PageModel:
     data |= {"two": np.log(goal / (1 - goal)) / 2, "begin": BEGIN | {"kept": BEGIN | {"size": 0.1}}}
 
     def still() -> Figure:
-        fig, (left, right) = style.figure(2, height=2.9)
-        for size, dashes in ((0.1, "--"), (BEGIN["size"], "-")):
-            flow = product_flow(BEGIN["degree"], size)
-            losses = [loss(x, BEGIN["degree"], np.zeros(3)) for x in flow.states]
-            left.plot(flow.times[1:], losses[1:], dashes, color=style.INK, label=f"start of size {size:g}")
+        fig, ax = style.figure(height=2.9)
         sizes = np.geomspace(*PAGE_SIZES, 12)
         for p, colour in zip(DEGREES, (style.PALETTE[k] for k in (0, 2, 1)), strict=True):
             waits = np.array([product_flow(p, size).first() for size in sizes])
-            right.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
+            ax.plot(1 / sizes, waits, color=colour, label=f"{p} factors")
             law = np.log(1 / sizes) if p == 2 else sizes ** (2.0 - p)
-            right.plot(1 / sizes, law / law[0] * waits[0], ":", color=style.INK, lw=1)
+            ax.plot(1 / sizes, law / law[0] * waits[0], ":", color=style.INK, lw=1)
         chance = [product_flow(4, size, rate_of_chance(128) / 2).first() for size in sizes]
-        right.plot(1 / sizes, chance, "--", color=style.PALETTE[1], label="4, on 128 prompts")
-        left.set(xscale="log", xlabel="time", ylabel="loss")
-        right.set(xscale="log", yscale="log", xlabel=r"$1/\epsilon$", ylabel="wait until half is left")
-        left.legend(fontsize=8, loc="lower left")
-        right.legend(fontsize=8)
+        ax.plot(1 / sizes, chance, "--", color=style.PALETTE[1], label="4, on 128 prompts")
+        ax.set(xscale="log", yscale="log", xlabel=r"$1/\epsilon$", ylabel="wait until half of the loss is left")
+        ax.legend(fontsize=8)
         return fig
 
-    alt = "Left: loss of four factors against time; from a third of the size the plateau is ten times as long. Right: waits of two, three and four factors against one over the size, a logarithm and powers one and two; on 128 prompts four factors leave the power."
+    alt = "Waits of two, three and four factors against one over the size, a logarithm and powers one and two; on 128 prompts four factors leave the power."
     title = "A product of small factors waits: choose how many, how small, on which prompts"
     description = (
         "The smaller the start and the more factors, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
@@ -120,35 +114,28 @@ def marks(most: int) -> list[int]:
     return found
 
 
-def measured(task: LinearRegression, rule: str, sizes: tuple[float, ...], seed: int, most: int) -> tuple[Array, Array]:
-    """Steps ``(T,)`` and mean losses ``(T, R)`` around them, by the library, for starts of these sizes."""
+def measured(
+    task: LinearRegression, rule: str, sizes: tuple[float, ...], seed: int, most: int
+) -> tuple[Array, Array, list[float]]:
+    """Of starts of these sizes, trained by the library: steps ``(T,)``, mean losses ``(T, R)`` around them, and the first steps with a loss below :func:`level`, NaN
+    where ``most`` steps are too few."""
     optimiser, rate, _ = RULES[rule]
     runs = tuple(Run(seed, rate=rate, init_scale=size) for size in sizes)
     group = Group(rule, Attention, {"d": task.d, "n_heads": HEADS}, runs, optimiser=optimiser)
     record = marks(most)
     history = Trainer(task, [group], record[-1], BATCH, record=record, device="cpu").train(progress=False)[rule]
-    return (history.steps[1:] + history.steps[:-1]) / 2, history.loss[1:]
-
-
-def waits(task: LinearRegression, rule: str, sizes: tuple[float, ...], seed: int, most: int) -> list[float]:
-    """Steps until the mean loss is below :func:`level`, for starts of these sizes; NaN where ``most`` steps are too few."""
-    steps, losses = measured(task, rule, sizes, seed, most)
-    return _ends(steps, losses, level(task))
-
-
-def _ends(steps: Array, losses: Array, level: float) -> list[float]:
-    return [float(steps[below.argmax()]) if below.any() else float("nan") for below in (losses < level).T]
+    steps, losses = (history.steps[1:] + history.steps[:-1]) / 2, history.loss[1:]
+    ends = [float(steps[below.argmax()]) if below.any() else float("nan") for below in (losses < level(task)).T]
+    return steps, losses, ends
 
 
 def stored_run(task: LinearRegression) -> dict[str, list]:
-    """Waits of the first seed from four sizes by both rules, as ``found``, and the loss of plain gradient descent from the smallest of them, up to its end, as ``path``."""
-    sizes, found, path = SIZES[:4], [], []
+    """Waits of the first seed from four sizes by both rules, as ``found``, and the loss of plain gradient descent from the smallest of them, as ``path``."""
+    found, path, seed = [], [], SEEDS[0]
     for rule, most in (("plain", 1_600), ("adam", 400)):
-        steps, losses = measured(task, rule, sizes, SEEDS[0], most)
-        ends = _ends(steps, losses, level(task))
-        found += [
-            {"seed": SEEDS[0], "size": s, "rule": rule, "wait": w} for s, w in zip(sizes, ends, strict=True) if w == w
-        ]
+        steps, losses, ends = measured(task, rule, SIZES[:4], seed, most)
+        waited = zip(SIZES, ends, strict=False)
+        found += [{"seed": seed, "size": size, "rule": rule, "wait": wait} for size, wait in waited if wait == wait]
         if rule == "plain":
             path = np.stack([steps, losses[:, -1]], -1)[steps <= ends[-1]].round(4)
     return {"found": found, "path": path}

@@ -73,10 +73,7 @@ def _sampled(batch: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def construction(sizes: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0, 40.0)) -> dict[str, Array]:
-    """Dot-product loss of A.2's construction in the full model against its scale ``c``, with beta above (``super``) and below (``sub``) the diagonal.
-
-    The loss is that of 256 sampled sequences. A wrong key whose response happens to be right costs nothing, which changes the loss by a factor only.
-    """
+    """Dot-product loss of A.2's construction in the full model, on 256 sequences, against its scale ``c``, with beta above (``super``) and below (``sub``) the diagonal."""
     tokens, right = _sampled(256, 1)
     found = {"c": np.array(sizes)}
     for name, diagonal in (("super", 1), ("sub", -1)):
@@ -86,11 +83,8 @@ def construction(sizes: tuple[float, ...] = (2.0, 5.0, 10.0, 20.0, 30.0, 40.0)) 
 
 
 def construction_values(built: dict[str, Array]) -> Values:
-    """Losses of the construction, and the exponent of its loss in c beside ``-(1 - 1/k)``, which the runner-up key explains.
-
-    Near the beginning a head that looks h tokens back finds too few and spreads over what there is. At token ``k - 1`` that is all of the first k tokens
-    for the last head. Where these hold the query's last ``k - 1`` tokens at their places, the score is ``c (k - 1 + 1/k)``, against ``c k`` at the right key.
-    """
+    """Losses of the construction, and the exponent of its loss in c beside ``-(1 - 1/k)``: at token ``k - 1`` the last head spreads over the first k tokens, and where
+    these hold the query's last ``k - 1`` at their places the score is ``c (k - 1 + 1/k)``, against ``c k`` at the right key."""
     c, log_loss = built["c"], np.log(built["super"])
     return {
         "full/loss_last": built["super"][-1],

@@ -29,13 +29,7 @@ EVERY, HELD_OUT, PURPOSE = 20, 512, 50
 
 
 def losses(model: RecallTransformer, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Dot-product loss of a model with A1, A2 and A3 lifted, and that of the output divided by its sum over responses; the model's own code, which knows all
-    cases, costs three times as much.
-
-    Args:
-        model: with parameters ``w (K, width)`` and ``beta ((K + 1) S, (K + 1) S)``.
-        batch: ``context (l, B)`` of tokens, ``target (1, B)``.
-    """
+    """Dot-product loss of a model with A1, A2 and A3 lifted, and that of its output over the responses' sum; thrice as fast as the model's own code for all cases."""
     tokens, right = batch.context.T, batch.target.T  # (B, l), (B, 1)
     w, symbols, length = model.w, model.vocabulary, model.length
     place = torch.arange(length, device=w.device)
@@ -102,11 +96,7 @@ def studies(profile: str) -> dict[str, Study]:
 
 
 def trained(results: Mapping[str, Results]) -> dict[str, Arrays]:
-    """The window kept, from a large (``window``) and from a ``small`` scale, and everything ``lifted``; from the results of the studies by name.
-
-    Of S seeds: ``steps (T,)``, dot-product ``held_loss (T, S)`` on held-out sequences, ``normalised (T, S)``, the loss of the output divided by its sum over
-    responses, whose plateaus are those of the simplified model, and first-layer scores ``kept w (2, S, K, width)`` before training and after.
-    """
+    """Arrays of each kind of training: ``steps (T,)``, ``held_loss`` and ``normalised (T, S)`` on held-out sequences, ``kept w (2, S, K, width)`` before and after."""
     window = results["free_window"]
     lifted = results["free_lifted"].group("lifted")
     return {"window": window.group("large"), "small": window.group("small"), "lifted": lifted}
@@ -124,10 +114,7 @@ SINGLED = 0.5
 
 
 def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
-    """Whether a loss ``(T,)``, sampled at ``steps (T,)``, rests at each plateau between the first and the last, ``(order - 2,)``.
-
-    Its speed at the two middles beside the plateau is compared with its least speed between them. One smooth fall with a single fastest point rests nowhere.
-    """
+    """Whether a loss ``(T,)`` rests at each inner plateau ``(order - 2,)``: its least speed there against those at the two middles beside it."""
     jumps = first_passage(steps, -normalised[:, None], -middles(task, task.order - 1))
     speed = -np.diff(normalised) / np.diff(steps)  # (T - 1,)
     places = np.minimum(np.searchsorted(steps, jumps, "right") - 1, len(speed) - 1)
@@ -136,8 +123,7 @@ def rests(steps: Array, normalised: Array, task: AssociativeRecall) -> Array:
 
 
 def attention_by_offset(w: Array) -> Array:
-    """Attention ``(..., K, K)`` of the heads, one for each symbol, to the offsets 1 to K, from their scores ``(..., K, width)``. Scores begin with offset 1
-    where a head sees a window of K, otherwise with the token itself."""
+    """Attention ``(..., K, K)`` of the heads to the offsets 1 to K, from scores ``(..., K, width)`` that begin with the token itself unless the window is K."""
     order, first = w.shape[-2], int(w.shape[-1] > w.shape[-2])
     return softmax(w, -1)[..., first : first + order]
 
@@ -170,9 +156,8 @@ def shares_of(rested: Array) -> Estimate:
 
 
 def free_values(runs: Mapping[str, Arrays]) -> Values:
-    """For each kind of training: shares of plateaus and seeds at which the loss rests, and at each plateau this share less that of the simplified model from the
-    same first-layer scores (with everything lifted: from those of the small scale); shares of seeds that end below a tenth of the first plateau, and of seeds
-    in which all offsets but one find a head; and how many times later, from the small scale, the loss passes the middle of the first two plateaus."""
+    """For each kind of training: shares of plateaus and seeds at which the loss rests, and at each plateau this share less the simplified model's from the same scores;
+    shares of seeds that learn, and in which all offsets but one find a head; and how many times later the small scale jumps."""
     window, task = runs["window"], task_of(runs["window"])
     middle = float(middles(task, 1)[0])
     first = [first_passage(run["steps"], -run["normalised"], -middle) for run in (runs["small"], window)]

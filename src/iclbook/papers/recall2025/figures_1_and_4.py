@@ -17,19 +17,15 @@ MOMENTUM, BATCH = 0.9, 64
 #: The grid of initial beta: with the long window jump times go like 1 / beta, with the short one like log(1 / beta), hence the wide ratios.
 SCALES = (1.0, 0.3, 0.1, 0.03)
 RATIOS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0, 100.0, 1e3, 1e4)
-#: Ranges of rates whose ratios differ by less than this are equally wide, and the first of them is taken. Several settings reach the widest possible,
-#: 1750 / 800, exactly: which of them is largest in floating point is a matter of rounding.
+#: Ranges of rates whose ratios differ by less than this are equally wide: several reach the widest possible, 1750 / 800, up to rounding. The first is taken.
 TIE = 1e-6
-
-
 #: Initial beta ``scale / ratio^h``, and the effective rates ``rate / (1 - momentum)`` for which the printed steps lie on plateaus 1, 2 and 3: those strictly
 #: between ``low`` and ``high``.
 Setting = namedtuple("Setting", "scale ratio low high")
 
 
 def matching_settings(pop: Population) -> list[Setting]:
-    """The settings of the grid that fit the printed steps. A head jumps at the flow time t_h, which is step ``t_h / r``: rates r fit where
-    ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``."""
+    """The settings of the grid whose jumps, at flow times t_h, fit the printed steps at some rate r: ``t_1 < 800 r < t_2 < 1750 r < t_3 < 4500 r``."""
     grid = list(product(SCALES, RATIOS))
     betas = np.array([scale / ratio ** np.arange(HEADS) for scale, ratio in grid])
     # beta goes down to 1e-8: an absolute tolerance far below it, and w of the order of its square
@@ -49,10 +45,7 @@ class Training(NamedTuple):
 def sgd(
     pop: Population, betas: ArrayLike, rate: float, momentum: float, steps: int, batch: int, seeds: int, every: int = 10
 ) -> Training:
-    """SGD with heavy-ball momentum on fresh batches, all seeds side by side (Section 3: "SGD with momentum on the DP loss"), from ``betas (..., K)``.
-
-    All that a batch tells is in how many of its sequences the response of each permutation equals the right one; every start meets the same batches.
-    """
+    """SGD with heavy-ball momentum on fresh batches (Section 3) from ``betas (..., K)``, by counts of right responses; every start meets the same batches."""
     chance, orderings, rng = 1 / pop.task.n_responses, pop.task.n_permutations, numpy_rng(0)
     theta = np.repeat(small(pop, betas)[..., None, :], seeds, -2)  # (..., S, size)
     velocity, kept, losses, states = np.zeros_like(theta), [], [], []
@@ -75,27 +68,21 @@ def staged_share(pop: Population, training: Training, betas: Array) -> dict[str,
     times = first_passage(training.steps.astype(float), advantage, ACTIVE)
     in_order = (np.argsort(times, -1) == np.argsort(-betas)).all(-1) & np.isfinite(times).all(-1)
     staged = (counts == np.arange(1, HEADS + 1)).all(-1)
-    return {name: _share(hits) for name, hits in (("staged", staged), ("ordered", in_order))}
-
-
-def _share(hits: Array) -> Estimate:
-    return Estimate.share(hits)
+    return {name: Estimate.share(hits) for name, hits in (("staged", staged), ("ordered", in_order))}
 
 
 def together_share(pop: Population, training: Training) -> Estimate:
-    """Share of seeds in which every beta rises fastest at a jump of its own: of the steps at which the population loss passes the middles between plateaus, the
-    nearest in ratio is that of the head's place in line."""
+    """Share of seeds in which every beta rises fastest nearest, in ratio of steps, to a jump of its own, where the population loss passes the middle of two plateaus."""
     steps, fallen = training.steps, pop.value(training.states)[..., None] < middles(pop.task, HEADS)  # (T, S, K)
     jumps = steps[fallen.argmax(0)]
     speed = np.diff(pop.split(training.states)[1], axis=0) / np.diff(steps)[:, None, None]
     rises = np.sort(steps[speed.argmax(0)], -1)  # (S, K)
     nearest = np.abs(np.log(np.maximum(rises, 1))[:, :, None] - np.log(jumps)[:, None]).argmin(-1)
-    return _share((nearest == np.arange(HEADS)).all(-1))
+    return Estimate.share((nearest == np.arange(HEADS)).all(-1))
 
 
 def trained(readings: Mapping[str, Population], seeds: int) -> tuple[Values, dict[tuple[str, str], Training]]:
-    """SGD at the setting that fits the printed steps best, for each reading of the window, with the order of beta of Figure 1 and reversed (Figure 4): what is
-    recorded, and the trainings by figure and reading."""
+    """SGD at the setting that fits the printed steps best, for each window, with beta falling (Figure 1) and rising (Figure 4): values, and trainings by figure and window."""
     values: Values = {"fig1/seeds": seeds, "fig1/tried": len(SCALES) * len(RATIOS)}
     runs = {}
     for window, pop in readings.items():

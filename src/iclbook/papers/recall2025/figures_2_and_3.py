@@ -20,7 +20,7 @@ PRINTED = {"color": style.COLOURS["paper"], "ls": (0, (5, 3))}
 def illustration(task: AssociativeRecall, query: int, responses: np.ndarray) -> Figure:
     """Figure 2: one sequence, symbols as boxes and responses as discs, the pair that answers the query marked."""
     tokens = task.sequences(np.array([query]), responses[None])[0]
-    fig, ax = style.figure(height=1.25)
+    fig, ax = style.figure(height=1.4)
     place, last = int(task.response_positions[query]), len(tokens)
     corner, width = (place - task.order - 0.48, -0.55), task.order + 0.96
     look = {"fc": "none", "ec": style.COLOURS["paper"], "ls": "--", "lw": 1.4}
@@ -34,7 +34,9 @@ def illustration(task: AssociativeRecall, query: int, responses: np.ndarray) -> 
         ax.text(i, 0, text, ha="center", va="center", bbox=box, fontsize=11)
     arrow = {"arrowstyle": "->", "color": style.COLOURS["paper"], "connectionstyle": "arc3,rad=0.18", "lw": 1.3}
     ax.annotate("", (place, 0.62), (last, 0.62), arrowprops=arrow)
-    ax.set(xlim=(-0.8, last + 0.8), ylim=(-0.8, 1.7))
+    for x, name in ((0.4, "symbols"), (2.1, "response"), (last - 1.5, "query")):
+        ax.text(x, -1.05, name, ha="center", fontsize=9)
+    ax.set(xlim=(-0.8, last + 0.8), ylim=(-1.1, 1.7))
     ax.set_axis_off()
     return fig
 
@@ -43,6 +45,8 @@ def construction(matrix: np.ndarray, measured: Mapping[str, np.ndarray], task: A
     """Left: Figure 3, the second layer's matrix at the solution; right: loss of the construction against c, beta^2 above and below the diagonal."""
     fig, (ax, right) = style.figure(2, height=3.1, width_ratios=(1, 1.25))
     style.heatmap(ax, matrix, title=r"$Q^\top K = c\,(B \otimes \tilde I_k)$, order 3")
+    for place, text, tone in ((0.14, "$+c/2$", 1.0), (0.03, "$-c/2$", 0.0)):
+        ax.text(0.04, place, text, color=style.DIVERGING(tone), transform=ax.transAxes, fontsize=9)
     names, width = ["tokens", *(f"head {h}" for h in range(1, task.order + 1))], task.vocabulary
     middles = [width * i + (width - 1) / 2 for i in range(len(names))]
     ax.set_xticks(middles, names)
@@ -72,7 +76,7 @@ def first_jump(pop: Population, flow: Flow, eps: float) -> Figure:
         ax.plot(times, printed[i], **PRINTED, label=r"ODE, $\Xi$ as printed")
         style.theory_line(ax, times, half[i], r"ODE, $\Xi/2$")
         ax.set(xlabel="time t of the flow", ylabel=name, xlim=(0, flow.times[-1]))
-    axes[1].legend(loc="lower right")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
 
@@ -81,11 +85,14 @@ def conservation(pop: Population, flow: Flow) -> Figure:
     alpha, beta = alpha_beta(pop, flow.states)
     minus, plus = (potential(alpha, pop.task.order, sign) for sign in (-1, 1))
     fig, ax = style.figure(aspect=0.5)
-    ax.plot(alpha, minus - beta**2 / 4, **PRINTED, lw=2, label="statement: $f_- - \\beta^2/4$")
-    ax.plot(alpha, plus - beta**2 / 4, color=style.COLOURS["measured"], lw=2, label="proof: $f_+ - \\beta^2/4$")
-    ax.plot(alpha, plus + beta**2 / 4, color=style.COLOURS["dummy"], ls=DASHES[2], lw=2, label="$f_+ + \\beta^2/4$")
-    ax.set(xlabel=r"$\alpha_1$ along the flow", ylabel="value")
-    ax.legend()
+    for value, name, look in (
+        (minus - beta**2 / 4, "theorem", PRINTED),
+        (plus - beta**2 / 4, "proof", {"color": style.COLOURS["measured"]}),
+        (plus + beta**2 / 4, "proof, with\n$+\\beta^2/4$", {"color": style.COLOURS["dummy"], "ls": DASHES[2]}),
+    ):
+        ax.plot(alpha, value, **look, lw=2, label=name)
+    ax.set(xlabel=r"$\alpha_1$ along the flow", ylabel="value", xlim=(0, alpha[-1]), ylim=(-4, None))
+    style.name_ends(ax)
     return fig
 
 
@@ -95,13 +102,13 @@ def time_scales(scan: Mapping[str, np.ndarray], window: np.ndarray) -> Figure:
     eps = scan["eps"]
     for order, times, limit in zip(ORDERS, scan["times"], scan["limit"], strict=True):
         ax.loglog(eps, times, "o", color=style.INK)
-        ax.loglog(eps, limit / eps, color=style.INK, lw=1)
-        ax.text(eps[-1] / 1.5, times[-1], f"order {order}", ha="right", va="center", fontsize=9)
-    ax.loglog(eps, window, "s:", color=style.COLOURS["dummy"])
-    ax.text(eps[-1], window[-1] / 2, "order 4, window 3", color=style.COLOURS["dummy"], ha="left", va="top")
-    ax.plot([], [], "o", color=style.INK, label="exact flow")
-    ax.plot([], [], color=style.INK, lw=1.2, label=r"limit of $\varepsilon T$, over $\varepsilon$")
-    ax.set(xlabel=r"initial $\beta_1 = \varepsilon$", ylabel="time T of the first jump")
-    ax.set(xlim=(eps[-1] / 12, eps[0] * 2), ylim=(None, scan["times"].max() * 8))
-    ax.legend(loc="upper right", fontsize=8.5)
+        ax.loglog(eps, limit / eps, color=style.INK, lw=1, label=f"order {order}")
+    ax.loglog(eps, window, "s:", color=style.COLOURS["dummy"], label="order 4,\nwindow 3")
+    ax.set(xlabel=r"initial $\beta_1 = \varepsilon$ (smaller →)", ylabel="time T of the first jump")
+    ax.set(
+        xlim=(1.3 * eps[0], eps[-1] / 1.3),
+        title=r"dots: exact flow; lines: limit of $\varepsilon T$, over $\varepsilon$",
+    )
+    style.log_ticks(ax, "x", eps)
+    style.name_ends(ax)
     return fig

@@ -34,12 +34,8 @@ def lemma_c1(seed: int = 0, draws: int = 20) -> Values:
 
 
 def lemma_c2(pop: Population, alpha: Array, beta: Array, delta: Array, printed: bool) -> tuple[Array, Array]:
-    """Gradients ``d loss / d w (K, W)`` and ``d loss / d beta (K,)`` of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12).
-
-    Args:
-        alpha, beta, delta: ``(K,)``.
-        printed: equation 12's prefactor ``e^{alpha + delta}`` for every i; otherwise ``e^alpha`` for i = h and 1 for the others (equation 6).
-    """
+    """Gradients in w ``(K, W)`` and beta ``(K,)`` of lemma C.2 at ``w^h = alpha_h e_h + delta_h 1`` (equations 11, 12), with equation 12's prefactor ``e^{alpha + delta}`` for
+    every i (``printed``), or ``e^alpha`` for i = h and 1 for the others (equation 6)."""
     own = np.eye(len(alpha), pop.window, dtype=bool)
     weights = pop.weights(pop.join(alpha[:, None] * own + delta[:, None], beta))
     sums = np.einsum("t,thi->hi", pop._score_gradient(weights), pop.match)  # Delta_{h, i}
@@ -138,8 +134,7 @@ def lemma_c3_weight(seed: int = 0, draws: int = 10) -> Values:
 
 
 def table(seed: int = 0) -> Values:
-    """The scores that A.2's table sums, against those of the models, relative to the largest score: the original column with ``R_{t-1}`` (``printed``) and
-    with ``R_{l-1}`` (``last``), from t = 1 on, and the ``simplified`` column."""
+    """Scores that A.2's table sums, against the models' own, relative: the original column with ``R_{t-1}`` (``printed``) and ``R_{l-1}`` (``last``), and the simplified."""
     task = AssociativeRecall(3, 2)
     tokens = torch.tensor(task.sequences(*task.sample(1, numpy_rng(seed))))
     original = RecallTransformer(3, 2, 3, a0=False, a1=False, a2=False, a3=False)
@@ -164,8 +159,7 @@ def table(seed: int = 0) -> Values:
 
 
 def loss_gradients(seed: int = 0) -> Values:
-    """Deviations from autograd: of A.3's gradients of both losses in p, relative, and of the derivative of the dot-product loss in the scores (proof of lemma
-    C.1), with the deviation of its sum from the zero of equation 10."""
+    """Deviations from autograd: of A.3's gradients of both losses in p, and of the dot-product loss's in the scores (lemma C.1), with its sum's from zero (equation 10)."""
     scores = torch.randn(24, dtype=torch.float64, generator=torch_rng(seed)).requires_grad_()
     responses = torch.nn.functional.one_hot(torch.arange(24) % 4).double()  # the first is right
     s = torch.softmax(scores, 0)

@@ -62,8 +62,8 @@ def flow_of(model: RecallTransformer, betas: Sequence[float], until: float, to_a
 
 @torch.no_grad()
 def watched(model: RecallTransformer, flow: Flow) -> Run:
-    """Along a flow, means over the queries: ``times``, ``loss``, ``mass`` (second-layer attention on the responses), ``accuracy`` (the share of it on the right
-    one) and ``normalised`` (the loss of the output divided by its sum, A.6), each ``(T,)``; ``advantage`` and ``beta`` of the heads ``(T, K)``."""
+    """Along a flow, means over the queries ``(T,)``: ``loss``, ``mass`` (second-layer attention on the responses), ``accuracy`` (the share of it on the right one), and
+    ``normalised`` (the loss of the output over its sum, A.6); ``advantage`` and ``beta`` of the heads ``(T, K)``."""
     tokens, rows = every_query(model), []
     for theta in flow.states:
         load(model, theta)
@@ -170,8 +170,7 @@ def normalised_difference(seed: int = 0) -> float:
 
 
 def without_window(epsilons: tuple[float, float] = (0.03, 0.01)) -> Values:
-    """A0 alone lifted at the paper's size, order four and three heads: least ratio of successive jumps of the loss and of successive activations; the exponent
-    in eps of the time at which the only head becomes active from ``beta_1 = eps``; and how far its other scores are apart then, over its own."""
+    """A0 alone lifted at the paper's size: ratios of jumps and activations, the first activation's exponent in eps, and that head's spread of other scores over its own."""
     run, times = variant("A0", order=ORDER), []
     for eps in epsilons:
         model = RecallTransformer(ORDER, R, HEADS, a0=False)
@@ -199,8 +198,7 @@ SCALE, RATIO = 0.02, 4.0
 
 
 def race(pop: Population) -> tuple[Array, Array]:
-    """From ``beta = SCALE / RATIO^rank``, w = 0, for the six orders of rank: times ``(6, K)`` at which the heads become active, and at which the loss passes the
-    middles between plateaus; inf for what has not happened long after all heads would have jumped."""
+    """Times ``(6, K)`` for the six orders of beta at which heads become active, and at which the loss passes the middles between plateaus; inf for never."""
     levels, betas = middles(pop.task, HEADS), SCALE / RATIO**RANKS
 
     def marks(theta: Array) -> Array:

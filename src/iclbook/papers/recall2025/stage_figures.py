@@ -1,4 +1,4 @@
-"""Figures 1 and 4, jump by jump, the order of learning and the lifted simplifications; the slider over orders, and the race in the page (recall2025)."""
+"""Figures 1 and 4, jump by jump, the order of learning and the lifted simplifications; and the race in the page (recall2025)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...drawing import style
-from ...sliders import PageModel, Slider, show
+from ...sliders import PageModel
 from ...tasks import AssociativeRecall
 from ...training import Flow, gradient_flow
 from ...training.history import KEPT
 from .end_to_end import attention_by_offset, task_of
 from .figures_1_and_4 import Training
-from .stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
+from .stages import ACTIVE, SNAPSHOTS, activations, patience, small
 from .theory import Population, jump_limit
 
 HEAD = style.PALETTE[:4]
@@ -23,11 +23,38 @@ DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (4, 1.5, 1, 1.5)))
 DOTS = (0, (1, 1.6))
 
 
-def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, label: str | None = None, loss: str = "dp") -> None:
-    """The closed forms of plateaus 0 to ``last`` as dotted lines across."""
+def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, loss: str = "dp") -> None:
+    """The closed forms of plateaus 0 to ``last`` as dotted lines across, named by the number m of matched tokens."""
     value = task.plateau_ce if loss == "ce" else task.plateau_dp
     for m in range(last + 1):
-        ax.axhline(value(m), color=style.INK, lw=0.9, ls=DOTS, label=label if m == 0 else None)
+        ax.axhline(value(m), color=style.INK, lw=0.9, ls=DOTS)
+        at = {"xycoords": ax.get_yaxis_transform(), "xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(f"m = {m}", (1, value(m)), **at, fontsize=8)
+
+
+def attention_maps(ax: Axes, maps: Mapping[str, np.ndarray]) -> None:
+    """Attention ``(K, W)`` of the heads (rows) by offset (columns), large shares in per cent; maps beside each other, each over its name."""
+    middles, left = [], 0
+    for attention in maps.values():
+        heads, width = attention.shape
+        middles.append(left + (width - 1) / 2)
+        box = (left - 0.5, left + width - 0.5, heads - 0.5, -0.5)
+        ax.imshow(attention, extent=box, cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
+        ax.vlines(left + np.arange(width - 1) + 0.5, -0.5, heads - 0.5, color=style.GROUND, lw=0.7)
+        ax.hlines(np.arange(heads - 1) + 0.5, *box[:2], color=style.GROUND, lw=0.7)
+        for (head, offset), share in np.ndenumerate(attention):
+            if share > 0.5:
+                ax.text(
+                    left + offset, head, f"{100 * share:.0f}", ha="center", va="center", fontsize=7.5, color="white"
+                )
+        left += width + 1
+    ax.set(xlim=(-0.6, left - 1.4), ylim=(heads - 0.4, -0.6))
+    ax.set_title("attention by offset, per cent")
+    ax.set_xticks(middles, maps)
+    ax.set_yticks(range(heads), [f"head {h + 1}" for h in range(heads)])
+    ax.tick_params(length=0, labelsize=8.5)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
 
 
 #: What a model knows while ``m`` tokens are matched.
@@ -35,112 +62,51 @@ KNOWS = ("knows none", "knows one", "knows two", "solved")
 
 
 def training(pop: Population, run: Training) -> Figure:
-    """Figures 1 and 4: the first seed's loss with a sentence on every tread of its staircase, the first layer's attention early and at the three printed steps
-    where it happens, and below it the three beta."""
-    fig, (ax, below) = style.figure(1, 2, height=4.7, height_ratios=(1.9, 1), sharex=True)
+    """Figures 1 and 4: first-layer attention early and at the printed steps, the first seed's loss with a sentence on every tread of its staircase, and the three beta."""
+    fig, (maps, ax, below) = style.figure(1, 3, height=5.4, height_ratios=(1, 1.4, 1.1))
+    below.sharex(ax)
     steps, batch, right = run.steps, run.loss[:, 0], run.steps[-1]
     plateaus = [pop.task.plateau_dp(m) for m in range(pop.n_heads + 1)]
     smooth = np.convolve(np.pad(batch, 10, mode="edge"), np.full(21, 1 / 21), "valid")
     falls = [*(steps[np.argmax(smooth < np.mean(pair))] for pair in pairwise(plateaus)), right]
     left = falls[0] / 4
+    early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
+    shown = {f"step {step:,}": pop.attention(run.states[steps == step][0, 0]) for step in (early, *SNAPSHOTS)}
+    attention_maps(maps, shown)
     ax.plot(steps, batch, color=style.COLOURS["dummy"], lw=0.7)
+    words = {"fontsize": 8.5, "bbox": {"fc": style.GROUND, "lw": 0, "pad": 0.5}}
     for m, (start, end) in enumerate(pairwise([left, *falls])):
         ax.plot([start, end], [plateaus[m]] * 2, color=style.INK, lw=2.2)
         text = f"{KNOWS[m]}:\n{math.factorial(pop.task.order - m)} left" if plateaus[m] else KNOWS[m]
-        look = {"va": "top" if plateaus[m] else "bottom", "fontsize": 8.5, "ha": "center" if m < 2 else "right"}
         at = (
-            (np.sqrt(start * end), np.sqrt(start * end), end, 1.35 * end)[m],
-            plateaus[m] + (-0.06 if plateaus[m] else 0.04),
+            (np.sqrt(start * end), np.sqrt(start * end), end, right)[m],
+            plateaus[m] + (-0.04 if plateaus[m] else 0.03),
         )
-        ax.text(*at, text, bbox={"fc": style.GROUND, "lw": 0, "pad": 0.5}, **look)
-    early = int(steps[np.searchsorted(steps, np.sqrt(left * falls[0]))])
-    for step in (early, *SNAPSHOTS):
-        _map_at(ax, step, pop.attention(run.states[steps == step][0, 0]), "head " if step == early else "")
-    words = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
-    words["bbox"] = {"fc": style.GROUND, "lw": 0, "pad": 0.5}
+        ax.text(*at, text, va="top" if plateaus[m] else "bottom", ha="center" if m < 2 else "right", **words)
     betas = pop.split(run.states[:, 0])[1]
     rises = steps[np.argmax(betas > 0.62 * betas[-1], 0)]
     for h, rise in enumerate(rises):
         below.plot(steps, betas[:, h], color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
         beside = ((rises < rise) & (rises > rise / 1.6)).any()  # another rises just before: then at the other side
         at, side = (rise, 0.5 * betas[-1, h]), {"xytext": (6 if beside else -6, 0), "ha": "left" if beside else "right"}
-        below.annotate(f"head {h + 1}", at, color=HEAD[h], **words, **side)
-    for panel, name, top in ((ax, "dot-product loss", 0.57), (below, r"strength $\beta$", 1)):
+        below.annotate(f"head {h + 1}", at, color=HEAD[h], textcoords="offset points", va="center", **words, **side)
+    for panel, name in ((ax, "dot-product loss"), (below, r"strength $\beta$")):
         for step in SNAPSHOTS:
-            style.paper_line(panel, step, None, axis="x").set_ydata([0, top])
+            style.paper_line(panel, step, None, axis="x")
         panel.set(xlabel="step", ylabel=name, xlim=(left, 1.4 * right))
         style.log_ticks(panel, "x", (200, 500, *SNAPSHOTS))
-    ax.set(ylim=(-0.05, 1.6), yticks=[0, *np.round(plateaus[:-1], 2)])
+    ax.set(ylim=(-0.05, 0.8), yticks=[0, *np.round(plateaus[:-1], 2)])
     return fig
-
-
-def _map_at(ax: Axes, step: float, attention: np.ndarray, name: str) -> None:
-    """Attention ``(K, W)`` of the heads (rows) by offset as cells above a step of a logarithmic axis."""
-    heads, offsets = attention.shape
-    edges = step * 1.156 ** (np.arange(offsets + 1) - offsets / 2)
-    rows, look = 0.95 + 0.16 * np.arange(heads, -1, -1), {"va": "center", "fontsize": 7.5}
-    ax.pcolormesh(edges, rows, attention, cmap=style.DIVERGING, vmin=-1, vmax=1, ec=style.GROUND, lw=0.6)
-    for i in range(heads):
-        ax.text(edges[0] / 1.05, rows[i] - 0.08, f"{name}{i + 1}", ha="right", **look)
-    ax.text(step, rows[0] + 0.03, f"{'step ' if name else ''}{step:,}", ha="center", va="bottom", fontsize=8.5)
-
-
-def _attention(ax: Axes, attention: np.ndarray, title: str | None = None) -> None:
-    """Attention ``(K, W)`` of the heads by offset."""
-    rows = [f"head {h + 1}" for h in range(len(attention))]
-    columns = [f"{offset + 1}" for offset in range(attention.shape[1])]
-    style.heatmap(ax, attention, 1.0, title=title, annotate=".2f", row_labels=rows, col_labels=columns)
-    ax.set_xlabel("offset", fontsize=9)
 
 
 def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
     """Exact flows under both losses, each with its plateau values."""
     fig, axes = style.figure(2, aspect=0.75, sharex=True)
     for ax, (name, (pop, flow)) in zip(axes, runs.items(), strict=True):
-        plateau_lines(ax, pop.task, pop.n_heads, "closed form", pop.loss)
+        plateau_lines(ax, pop.task, pop.n_heads, pop.loss)
         ax.plot(flow.times, pop.value(flow.states), color=style.INK, label="exact flow")
         ax.set(xlabel="time t of the flow", ylabel=name, xscale="log", xlim=(100, None))
-    axes[1].legend(loc="center left")
     return fig
-
-
-#: Initial orders of the three beta: the rank of each.
-RANKINGS = {" > ".join(f"β{'₁₂₃'[head]}" for head in heads): np.argsort(heads) for heads in RANKS}
-
-
-def show_orders(pop: Population, until: float, few: bool) -> None:
-    """A flow from every order of three beta until a time: loss so far and the first layer's attention; the small profile draws the first and the last order."""
-    names = list(RANKINGS)[::5] if few else list(RANKINGS)
-    times = np.linspace(0, until, 201)
-    starts = {name: small(pop, 0.02 / 4.0 ** RANKINGS[name]) for name in names}
-    flows = {name: gradient_flow(pop.gradient, start, until, times, rtol=1e-8) for name, start in starts.items()}
-
-    def frame(order: str, place: float) -> Figure:
-        fig, (ax, right) = style.figure(2, height=2.9, width_ratios=(1.25, 1))
-        value, now = pop.value(flows[order].states), round(place * (len(times) - 1))
-        plateau_lines(ax, pop.task, pop.n_heads)
-        ax.plot(times, value, color=style.COLOURS["dummy"], lw=1)
-        ax.plot(times[: now + 1], value[: now + 1], color=style.INK, lw=2.2)
-        ax.plot(times[now], value[now], "o", color=style.INK, ms=7)
-        ax.set(xlabel="time t of the flow", ylabel="dot-product loss", ylim=(-0.03, 0.8), title=order)
-        _attention(right, pop.attention(flows[order].states[now]), "attention of each head")
-        return fig
-
-    places = (0.3, 0.8) if few else (0.02, 0.3, 0.5, 0.8, 1.0)
-    show(
-        frame,
-        [
-            Slider("order", "initial order", tuple(names)),
-            Slider("place", "training step (share of the run)", places, live=(0.0, 1.0, 0.01)),
-        ],
-        start={"order": names[0], "place": places[len(places) // 2]},
-        title="The initial order of β decides the order of learning",
-        description="Heads become active in the order of their initial β, the largest first. Try: another order.",
-        alt=lambda order, place: (
-            f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
-        ),
-        play="place",
-    )
 
 
 def later(rows: Sequence[tuple[str, float, float]]) -> Figure:
@@ -148,47 +114,36 @@ def later(rows: Sequence[tuple[str, float, float]]) -> Figure:
     names, measured, predicted = zip(*rows, strict=True)
     fig, ax = style.figure(height=2.3)
     x = np.arange(len(rows))
-    ax.bar(x, measured, color=style.COLOURS["dummy"], width=0.5, label="measured")
+    ax.bar(x, measured, color=style.COLOURS["dummy"], width=0.36, label="measured")
     ax.plot(x, predicted, "D", color=style.INK, ms=7, label="$k/(k-h+1)$")
-    style.paper_line(ax, 1.0, "paper: as long")
+    style.paper_line(ax, 1.0)
     ax.set_xticks(x, names)
-    ax.set(ylabel="time over that of\nthe theory's first jump", ylim=(0, 2.3))
-    ax.text(-0.42, 1.04, "paper: as long", color=style.COLOURS["paper"], fontsize=9, ha="left")
+    ax.set(ylabel="time over that of\nthe theory's first jump", ylim=(0, 2.3), xlim=(-0.45, len(rows) - 0.55))
+    ax.text(0.5, 1.04, "paper:\nas long", color=style.COLOURS["paper"], fontsize=9, ha="center")
     ax.text(0, predicted[0] + 0.15, "$k/(k-h+1)$", fontsize=9, ha="center")
-    ax.set_xlim(-0.45, len(rows) - 0.55)
     return fig
 
 
 def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float], ratios: Sequence[float]) -> Figure:
     """Left: share of pairs of heads in the order of beta; right: share of runs with all heads active; one curve for each ratio of the scales of w and beta."""
-    fig, axes = style.figure(2, aspect=0.75, sharey=True)
-    for ax, name in zip(axes, ("pairs", "finished"), strict=True):
-        for row, (ratio, share) in enumerate(zip(ratios, measured[name], strict=True)):
-            ax.semilogx(beta_scales, share, "osD^v"[row] + "-", color=style.PALETTE[row], label=f"{ratio:g}")
-        ax.set(xlabel=r"scale of the initial $\beta$", ylim=(0, 1.05))
+    fig, axes = style.figure(2, aspect=0.75)
+    titles = {"pairs": r"larger $\beta$ active first (pairs of heads)", "finished": "all three heads active (runs)"}
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+        for ratio, share, marker in zip(ratios, measured[name], "osD^v", strict=True):
+            label = f"w = {ratio:g} β" if ratio else "w = 0"
+            ax.semilogx(beta_scales, share, f"{marker}-", color=style.PALETTE[4], label=label)
+        ax.set(xlabel=r"scale of the initial $\beta$", ylabel="share", ylim=(0, 1.05), title=title)
+        style.name_ends(ax, 0.065)
     axes[0].axhline(0.5, color=style.INK, ls=DOTS, lw=1.2)
-    axes[0].text(beta_scales[-1], 0.47, "chance", va="top", ha="right", fontsize=9)
-    axes[0].set(ylabel="share", title=r"larger $\beta$ active first (pairs of heads)")
-    axes[1].set(title="all three heads active (runs)")
-    for name, ax in zip(("pairs", "finished"), axes, strict=True):
-        for row, ratio in enumerate(ratios):
-            if row < 2:  # they lie on each other
-                continue
-            ax.text(
-                beta_scales[0],
-                measured[name][row][0] - 0.02,
-                f"w = {ratio:g} β",
-                color=style.PALETTE[row],
-                fontsize=9,
-                va="top",
-            )
+    axes[0].text(beta_scales[0], 0.47, "chance", va="top", fontsize=9)
+    axes[0].text(beta_scales[0], 0.1, "w: scale of the random\nfirst-layer scores", fontsize=9)
     return fig
 
 
 def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
     """Loss of the eight models along their flows, in time over the first jump of the simplified one: with A0 (a window), and without."""
     unit = found["none"]["jumps"][0]
-    fig, axes = style.figure(2, height=3.0, sharey=True)
+    fig, axes = style.figure(2, height=3.0)
     looks = {"": style.INK, "A2": style.COLOURS["dummy"], "A3": style.PALETTE[4], "A2 A3": style.PALETTE[5]}
     for ax, window in zip(axes, (True, False), strict=True):
         plateau_lines(ax, task, 2)
@@ -196,46 +151,29 @@ def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecal
             own = found[rest or "none"] if window else found[f"A0 {rest}".strip()]
             label = f"without {rest.replace(' ', ', ')}" if rest else "nothing else lifted"
             ax.semilogx(own["times"][1:] / unit, own["loss"][1:], color=colour, ls=dash, lw=2, label=label)
-        ax.set(title="window of A0 kept" if window else "without A0", xlim=(0.1, None))
-        ax.set_xlabel("time over the simplified first jump")
-    axes[0].set_ylabel("dot-product loss")
+        ax.set(title="window of A0 kept" if window else "without A0", ylabel="dot-product loss")
+        ax.set(xlabel="time over the simplified first jump", ylim=(-0.04, 1))
+        style.log_ticks(ax, "x", [0.5, 1, 2, 5] if window else [1, 10, 100])
+        ax.set_xlim(0.3, 6 if window else 100)
+    axes[1].text(0.35, 0.89, "without A3 it never falls", va="top", fontsize=9)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
-def without_a3(run: Mapping[str, np.ndarray]) -> Figure:
-    """A3 alone lifted: beta of the heads, a dot where each becomes active; and second-layer attention on responses, and its share on the right one."""
-    fig, (left, right) = style.figure(2, height=3.0)
-    times, active = run["times"], run["active"]
-    for h, beta in enumerate(run["beta"].T):
-        left.plot(times, beta, color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
-        left.plot(active[h], np.interp(active[h], times, beta), "o", color=HEAD[h], ms=8)
-        right.axvline(active[h], color=HEAD[h], ls=DASHES[h], lw=1)
-    right.plot(times, run["accuracy"], color=style.INK, lw=2, label="on the right response,\nof all responses")
-    right.plot(times, run["mass"], color=style.INK, ls=DASHES[2], lw=2, label="on responses,\nof all tokens")
-    end = 1.15 * active[np.isfinite(active)].max()
-    left.set(xlabel="time t of the flow", ylabel=r"strength $\beta$", xlim=(0, end), ylim=(0, 3.2))
-    right.set(xlabel="time t of the flow", ylabel="second-layer attention", xlim=(0, end), ylim=(0, 1.1))
-    left.legend(fontsize=8, loc="upper left", title="dot: becomes active", title_fontsize=8)
-    right.legend(fontsize=8, loc="upper left")
-    return fig
-
-
 def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
-    """A2 lifted, beta falling and rising from head to head. Top: loss with the plateaus; bottom: what a match at each head's own offset adds to a score."""
-    fig, axes = style.figure(2, 2, height=4.5, sharex=True, sharey="row")
-    for (name, (pop, flow)), top, bottom in zip(flows.items(), *axes, strict=True):
-        plateau_lines(top, pop.task, pop.n_heads)
-        top.plot(flow.times, pop.value(flow.states), color=style.INK)
-        top.set(title=rf"loss, $\beta$ {name}", ylim=(0, None))
+    """A2 lifted, beta falling and rising from head to head, a row each: loss with the plateaus, and what a match at each head's own offset adds to a score."""
+    fig, axes = style.figure(2, 2, height=4.5)
+    top = 2 * max(pop.advantage(flow.states).max() for pop, flow in flows.values())
+    for (name, (pop, flow)), (left, right) in zip(flows.items(), axes, strict=True):
+        plateau_lines(left, pop.task, pop.n_heads)
+        left.plot(flow.times, pop.value(flow.states), color=style.INK)
+        left.set(title=rf"loss, $\beta$ {name}", ylabel="dot-product loss", xlabel="time t of the flow")
         for h, advantage in enumerate(pop.advantage(flow.states).T):
-            bottom.plot(flow.times, advantage, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
-        bottom.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
-        bottom.set(title=rf"score of a match, $\beta$ {name}", xlabel="time t of the flow", yscale="symlog")
-    axes[1][1].set_ylim(-0.5, 2 * max(pop.advantage(flow.states).max() for pop, flow in flows.values()))
-    axes[0][0].set_ylabel("dot-product loss")
-    axes[1][0].set_ylabel(r"$\gamma_h$ (1: active)")
-    fig.legend(*axes[1][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8)
+            right.plot(flow.times, advantage, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
+        right.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
+        right.set(title=rf"score of a match, $\beta$ {name}", xlabel="time t of the flow", yscale="symlog")
+        right.set(ylabel=r"$\gamma_h$ (1: active)", ylim=(-0.5, top), xlim=(0, flow.times[-1]))
+        style.name_ends(right, 0.12)
     return fig
 
 
@@ -244,24 +182,14 @@ def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     fig, grid = style.figure(len(runs), 2, height=4.6, height_ratios=(1.25, 1))
     for ax in grid[1]:
         ax.remove()
-    maps, wide = fig.add_subplot(grid[0, 0].get_gridspec()[1, :]), 5
-    for i, (top, (name, run)) in enumerate(zip(grid[0], runs.items(), strict=True)):
+    for top, (name, run) in zip(grid[0], runs.items(), strict=True):
         plateau_lines(top, task_of(run), task_of(run).order - 1)
         top.plot(run["steps"], run["normalised"], color=style.INK, lw=0.8, alpha=0.5)
         top.set(title=name, xlabel="step", ylim=(0, None))
-        attention = attention_by_offset(run[f"{KEPT}w"][-1, 0])  # (4, 4)
-        extent = (wide * i - 0.5, wide * i + 3.5, 3.5, -0.5)
-        maps.imshow(attention, extent=extent, cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
-        for (h, offset), value in np.ndenumerate(attention):
-            look = {"ha": "center", "va": "center", "fontsize": 8, "color": "white" if value > 0.55 else style.INK}
-            maps.text(wide * i + offset, h, f"{100 * value:.0f}", **look)
     grid[0, 0].set_ylabel("normalised loss")
-    maps.set(xlim=(-0.6, wide * i + 3.6), ylim=(3.6, -0.6), title="attention by offset 1 to 4, per cent")
-    maps.set_xticks([wide * i + 1.5 for i in range(len(runs))], [name.replace(", ", ",\n") for name in runs])
-    maps.set_yticks(range(len(attention)), [f"head {h + 1}" for h in range(len(attention))])
-    maps.tick_params(length=0, labelsize=8)
-    maps.grid(False)
-    maps.spines[:].set_visible(False)
+    # (4, 4) each
+    ends = {name.replace(", ", ",\n"): attention_by_offset(run[f"{KEPT}w"][-1, 0]) for name, run in runs.items()}
+    attention_maps(fig.add_subplot(grid[0, 0].get_gridspec()[1, :]), ends)
     return fig
 
 
@@ -296,12 +224,11 @@ def race(pop: Population) -> PageModel:
         fig, (left, right) = style.figure(2, height=2.8)
         for h in range(pop.n_heads):
             left.loglog(times, pop.split(states)[1][:, h], color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
-        plateau_lines(right, task, pop.n_heads, "plateaus")
+        plateau_lines(right, task, pop.n_heads)
         right.plot(times, pop.value(states), color=style.INK)
         right.set(xscale="log", xlabel="flow time", ylabel="dot-product loss")
         left.set(xlabel="flow time", ylabel=r"$\beta$")
         left.legend()
-        right.legend()
         return fig
 
     alt = (

@@ -88,8 +88,8 @@ def follow(pop: Population, betas: ArrayLike, beyond: float = 1.0, rtol: float =
 
 
 def plateau_errors(pop: Population, start: Array, times: Array) -> dict[str, float]:
-    """On the plateaus before the last of the flow from ``start (size,)``, halfway between its jumps in log time: largest relative deviation of the ``loss``
-    from its closed form, and of second-layer ``attention`` from the uniform law on the permutations that match what is learned."""
+    """Halfway between the jumps of the flow from ``start (size,)`` in log time: largest relative deviation of the ``loss`` from the closed form of its plateau, and of
+    second-layer ``attention`` from equal shares on the permutations that match what is learned."""
     closed = pop.task.plateau_ce if pop.loss == "ce" else pop.task.plateau_dp
     heads = np.argsort(times)
     edges = np.array([times[heads[0]] * 0.01, *times[heads]])
@@ -149,8 +149,7 @@ def orders_follow(pop: Population, scale: float = 0.02) -> int:
 
 
 def losses_agree(runs: int, scale: float = 0.1) -> Values:
-    """Random starts, w as large as beta, under both losses: share of pairs of heads that become active in the same order under both. The pairs of a run are
-    not independent: the standard error is over runs."""
+    """Random starts, w as large as beta: share of pairs of heads that become active in the same order under both losses, with its error over runs."""
     rng, both = numpy_rng(0), [experiment(loss) for loss in ("dp", "ce")]
     betas = scale * np.abs(rng.normal(size=(runs, HEADS)))
     starts = both[0].join(scale * rng.normal(size=(runs, HEADS, ORDER)), betas)
@@ -163,8 +162,7 @@ def losses_agree(runs: int, scale: float = 0.1) -> Values:
 
 
 def loss_times(betas: tuple[float, ...], dot: Array, cross: Array) -> Values:
-    """Activation times ``(K,)`` under cross-entropy over those under the dot product, measured and by the chained closed forms, and ratios of successive
-    times under each. ``ce/ratio_first``: the closed ratio of the first jump for every jump, as if each chose among all orderings."""
+    """Activation times ``(K,)`` under cross-entropy over those under the dot product, measured, by the chain, and by its first jump alone; ratios of successive times."""
     growth_dot, growth_cross = (times[1:] / times[:-1] for times in (dot, cross))
     ratio = chained_times(betas, ORDER, R, "ce") / chained_times(betas, ORDER, R, "dp")
     return {
@@ -195,10 +193,7 @@ GRIDS = {
 
 
 def activated(profile: str, cells: Sequence[int]) -> dict[str, Array]:
-    """``times (cells, runs, K)`` of activation of the heads, by falling beta, under the dot-product loss, in cells of a profile's grid, by number; NaN for never.
-
-    Each run is followed for 20 predicted jump times of a head at the scale. Every cell uses the same normals.
-    """
+    """``times (cells, runs, K)`` of activation of the heads, by falling beta, in cells of a profile's grid, by number; NaN for never. Every cell uses the same normals."""
     pop, rng, grid = experiment(), numpy_rng(0), GRIDS[profile]
     size, shift = np.abs(rng.normal(size=(grid.runs, HEADS))), rng.normal(size=(grid.runs, HEADS, ORDER))
     starts, until = [], []
@@ -220,13 +215,7 @@ def census_computation(profile: str) -> Computation:
 
 
 def shares(grid: Grid, times: Array) -> dict[str, Array]:
-    """Agreement of activation with the initial beta, from the ``times (cells, runs, K)`` of a whole grid.
-
-    Returns:
-        each (ratios, beta_scales): ``pairs``, the share of pairs of heads in which the larger beta is first, among pairs of which one is active before the
-        other (chance 1/2), and ``finished``, the share of runs with all heads active; each (ratios, beta_scales, runs): ``larger``, the pairs of a run in
-        which the larger beta is first, and ``decided``, the pairs that count.
-    """
+    """Per cell the shares of ``pairs`` with the larger beta first, and of runs ``finished``; per run too the pairs with the ``larger`` first and those ``decided``."""
     times = times.reshape(len(grid.ratios), len(grid.beta_scales), grid.runs, HEADS)
     finished = np.isfinite(times).all(-1).mean(-1)
     times = np.where(np.isnan(times), np.inf, times)
@@ -237,8 +226,7 @@ def shares(grid: Grid, times: Array) -> dict[str, Array]:
 
 
 def order_values(found: dict[str, Array], grid: Grid) -> Values:
-    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs; the ratio 1 scales beta and w together. All cells of a
-    run use the same normals, so the range over the scales is bootstrapped over runs."""
+    """Shares of pairs in the order of beta at each ratio, one number a scale, with errors over runs, whose cells share their normals: ranges over scales are bootstrapped."""
 
     def at(ratio: float) -> Estimate:
         i = grid.ratios.index(ratio)

@@ -36,8 +36,7 @@ def later_jump(order: int, learned: int, eps: float = 1e-3, c: float = 60.0) -> 
 
 
 def stationarity() -> dict[str, Array]:
-    """Proposition A.2 a, order four: largest gradient of the two learned heads (``w = 40 e_i``) against c. ``score``: c is what a match adds to a score (the
-    proof assumes ``gamma_i = c``), so ``beta^2 = c``."""
+    """Proposition A.2 a, order four: largest gradient of the two learned heads (``w = 40 e_i``) against c, what a match adds to a score, so that ``beta^2 = c``."""
     pop, learned, sizes = Population(AssociativeRecall(4, R), 4, 4), 2, np.arange(8.0, 19.0, 2.0)
     found = []
     for c in sizes:
@@ -47,8 +46,7 @@ def stationarity() -> dict[str, Array]:
 
 
 def stationarity_values(found: dict[str, Array]) -> Values:
-    """Exponents in c of gradients over ``e^-c`` (not positive if gradients are ``O(e^-c)``), where c is the score that a match adds and where it is beta
-    itself (I_h), and the log slope of ``gradient / sqrt(c)``."""
+    """Exponents in c of gradients over ``e^-c``, where c is the score that a match adds and where it is beta (I_h), and the log slope of ``gradient / sqrt(c)``."""
     c, c_beta, log = found["c"], np.sqrt(found["c"]), np.log(found["score"])
     return {
         "propA2/growth_score": np.polyfit(np.log(c), log + c, 1)[0],
@@ -72,8 +70,7 @@ def jump_counts(orders: tuple[int, ...] = (2, 3, 4)) -> Values:
 
 
 def stitched(scales: tuple[float, float] = (0.01, 0.003), large: float = 2.0) -> Values:
-    """From ``beta = scale (1, 1/4, 1/16)`` until ``beta_1`` is ``large``: exponents in the scale of the other heads' largest parameter and gradient; and
-    activation times at the smaller scale over the chained closed forms, heads carried on or each begun afresh."""
+    """Until ``beta_1`` is ``large``: exponents in the scale of the other heads' largest parameter and gradient; activation times over the chain's, carried on or afresh."""
     pop, largest = experiment(), []
     for scale in scales:
         begin, until = small(pop, scale * FALLING), float(patience(pop, scale * FALLING))
@@ -111,11 +108,7 @@ def pronounced(scales: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01)) -> Values:
 
 
 def symmetry(starts: int = 24, scales: tuple[float, ...] = (1e-1, 1e-2, 1e-3)) -> Values:
-    """The scaling of w, beta and 1/t together, with the window of the order and with one that is shorter (a control).
-
-    Exponent in lambda of the distance between flows from ``(lambda w, lambda beta)`` for a time ``T / lambda``, over lambda, at successive scales: 1 for a
-    symmetry of the equations near the origin, up to corrections of order lambda. Median over random starts.
-    """
+    """Exponent in lambda of the distance between flows from ``lambda (w, beta)`` for ``T / lambda``, over lambda, median over starts: 1 for a symmetry near the origin."""
     found: Values = {}
     for name, window in WINDOWS.items():
         pop, ends = experiment(window=window), []

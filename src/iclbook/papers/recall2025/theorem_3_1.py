@@ -62,8 +62,7 @@ def direction(orders: tuple[int, ...] = ORDERS) -> Values:
 
 
 def sufficient_ode(orders: tuple[int, ...] = ORDERS, eps: float = 0.01) -> Values:
-    """Exact flow against the ODE of Theorem 3.1 c with Xi as printed and with half of it: largest difference of (alpha, beta) relative to the largest value;
-    and the printed ODE's clock, the time at which alpha reaches half its end over that of the ODE."""
+    """Exact flow against the ODE of Theorem 3.1 c with Xi as printed and with half of it: largest relative difference of (alpha, beta); and the printed ODE's clock."""
     worst, clocks = {True: 0.0, False: 0.0}, []
     for order in orders:
         pop, flow = run(order, eps, gamma=0.3)
@@ -89,10 +88,7 @@ def solved_ode(pop: Population, eps: float, until: float, printed: bool, **optio
 
 
 def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
-    """Drift of ``f(alpha) -+ beta^2/4`` along exact flows, over the largest ``beta^2/4``: worst order for the law that holds, best for those that do not.
-
-    ``window``: a window k on the task of order k + 1, with the f of order k and with that of order k + 1; the least over orders of each.
-    """
+    """Drift of ``f(alpha) -+ beta^2/4`` over the largest ``beta^2/4``: worst order for the law that holds, best for the others and for a window one shorter, f of either."""
 
     def drift(f_of: int = 0, sign: int = 1, of_beta: int = -1, loss: str = "dp", short: bool = False) -> list[float]:
         found = []
@@ -118,9 +114,8 @@ def conservation(orders: tuple[int, ...] = ORDERS) -> Values:
 
 
 def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
-    """Coefficient c of ``beta^2 = c s^2 + eps^2``, measured where ``s`` is ten times eps, and the one that the conserved quantity gives; until there the largest
-    relative difference of s from ``eps / sqrt(c) tan(pi t / 2T)``, T the limit of the jump's time, and of s from that curve's first tangent, a straight
-    line; and from there to a hundred times eps the exponent of ds/dt in s."""
+    """Coefficient c of ``beta^2 = c s^2 + eps^2`` where ``s`` is ten times eps, and by the conserved quantity; until there the largest relative difference of s from ``eps /
+    sqrt(c) tan(pi t / 2T)`` and from that curve's first tangent; from there to a hundred times eps the exponent of ds/dt in s."""
     found = []
     for order in orders:
         pop, flow = run(order, eps, periods=1.0)
@@ -144,8 +139,7 @@ def local_law(orders: tuple[int, ...] = ORDERS, eps: float = 1e-4) -> Values:
 
 
 def looking_away(leans: tuple[float, ...] = (-0.3, -0.1), order: int = 4) -> Values:
-    """Largest of all beta at the end over the start, from ``alpha_1 = lean < 0`` and a beta for which ``f(alpha_1)`` is 1.05 (``above``) or 0.95 (``below``) times
-    ``beta^2 / 4``, one number a lean, followed for 40 times the jump's time at even attention."""
+    """Largest beta at the end over the start, from ``alpha_1 = lean < 0`` and a beta for which ``f(alpha_1)`` is 1.05 (``above``) or 0.95 (``below``) times ``beta^2 / 4``."""
     pop = experiment(order=order, n_heads=order)
     found: dict[str, list[float]] = {}
     for name, times in (("above", 1.05), ("below", 0.95)):
@@ -208,8 +202,7 @@ def growth_exponent(x: Array, y: Array) -> float:
 
 
 def window_exponents() -> Values:
-    """With the short window: exponents in ``log(1/eps)`` of the first jump's time, and in the log of the ratio of beta of the second plateau's length.
-    Both ranges begin where corrections of order eps, or of one over the ratio, are small."""
+    """With the short window: exponents in ``log(1/eps)`` of the first jump's time, and in the log of the ratio of beta of the second plateau's length."""
     epsilons, ratios = (1e-2, 1e-4, 1e-6, 1e-8), (1e2, 1e3, 1e4, 1e5)
     lengths = plateau_scan(experiment(window=HEADS), ratios)["length"]
     return {

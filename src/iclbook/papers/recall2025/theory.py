@@ -25,13 +25,9 @@ _U = np.exp(_LOG_U)
 
 @dataclass(frozen=True)
 class Population:
-    """The simplified model (A0 to A3) on the whole distribution of the task.
+    """The simplified model (A0 to A3) on the whole distribution of a task of order n: K heads of the first layer, head h for offset h, and a window of W offsets.
 
     Args:
-        task: order n and response set.
-        n_heads: heads of the first layer, K; head h matches at offset h, so K <= window.
-        window: offsets ``1 .. window`` that a head can attend to, W <= n (simplification A0).
-        gamma: of the second layer's matrix.
         matrix: ``"printed"`` for ``I - gamma 11^T`` (A.2), ``"lemma"`` for ``(1 + gamma) I - gamma 11^T`` (proof of lemma C.1). The term
             ``gamma 11^T`` moves all scores alike, so only the factor of the identity counts.
         loss: ``"dp"`` (dot product) or ``"ce"`` (cross-entropy).
@@ -103,11 +99,7 @@ class Population:
         return _rows(self._pull_back(a, beta, self._score_gradient(self._weights(a, beta))), theta)
 
     def counted_gradient(self, theta: Array, share: Array) -> tuple[Array, Array]:
-        """Gradient ``(..., size)`` and dot-product loss ``(...)`` of a batch of random sequences.
-
-        Both are linear in ``1{r_t = r}``, so the ``share (..., n!)`` of sequences in which response t equals the right one is all that counts. The right
-        response itself has share 1, whatever is given.
-        """
+        """Gradient and dot-product loss of a batch, linear in the ``share (..., n!)`` of its sequences with the right response at t; the right one's own is 1."""
         assert self.loss == "dp", "cross-entropy is not linear in the share"
         w, beta = self._parts(_columns(theta))
         a, share = self._attention(w), _columns(share).copy()
@@ -195,11 +187,7 @@ def _softmax(scores: Array, axis: int) -> Array:
 
 @dataclass(frozen=True)
 class OwnQueries(Population):
-    """The simplified model with A2 lifted: head 1 asks with the last token, head h with what head h - 1 attends to from there.
-
-    The attention ``a^{h-1}`` of the last token reaches one offset further back. Offsets beyond the query's permutation reach a response, which the second
-    layer does not read. Keys attend to symbols only, so ``gamma 11^T`` still moves all scores alike.
-    """
+    """The simplified model with A2 lifted: head 1 asks with the last token, head h with what head h - 1 attends to from there, one offset further back."""
 
     @cached_property
     def flat_meetings(self) -> Array:
@@ -294,11 +282,7 @@ def late_rate(k: int, kappa: float = 1.0) -> float:
 
 
 def cross_entropy_speed(orderings: int, n_responses: int) -> float:
-    """``(R (1 - (1 - 1/R)^N) - 1) / ((1 - 1/R)(1 - 1/N))``: ``E Delta_{h,h}`` under cross-entropy over that under the dot product, at even attention
-    on N orderings.
-
-    Cross-entropy divides the gradient by the share of right responses ``(1 + Bin(N - 1, 1/R)) / N``, and ``E [N / (1 + Bin)] = R (1 - (1 - 1/R)^N)``.
-    """
+    """``(R (1 - (1 - 1/R)^N) - 1) / ((1 - 1/R)(1 - 1/N))``: ``E Delta_{h,h}`` under cross-entropy over that under the dot product, at even attention on N orderings."""
     chance = 1 / n_responses
     inverse = n_responses * (1 - (1 - chance) ** orderings)
     return (inverse - 1) / ((1 - chance) * (1 - 1 / orderings))
@@ -313,12 +297,7 @@ def pull(left: int, n_responses: int, loss: str = "dp") -> float:
 def chained_times(
     betas: tuple[float, ...], order: int, n_responses: int, loss: str = "dp", kappa: float = 1.0, carried: bool = True
 ) -> Array:
-    """Times ``(K,)`` of the jumps from ``w = 0`` and these beta, the largest first, in the limit in which all are small.
-
-    Args:
-        betas: falling.
-        carried: heads go on from where the jumps before have left them; otherwise each jump starts from ``w = 0`` and its initial beta.
-    """
+    """Times ``(K,)`` of the jumps from ``w = 0`` and falling, small beta; heads are ``carried`` on from where the jumps before have left them, or begin each jump afresh."""
     w, square = np.zeros((len(betas), order)), np.square(betas)  # of the heads that wait: (K - m, k), (K - m,)
     waits: list[float] = []
     for m in range(len(betas)):
