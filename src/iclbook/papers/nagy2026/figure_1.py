@@ -97,8 +97,9 @@ def figure(eigenvalues: np.ndarray) -> Figure:
         run, closed = scalar_descent(curvature), (1 - curvature) ** (2.0 * k)
         # below 1e-16 it is rounding
         a.semilogy(k, np.maximum(run, 1e-16), "o", ms=3, color=colour, label=f"a = {curvature:g}")
-        style.theory_line(a, k, np.maximum(closed, 1e-16), None)
-    a.set(xlabel="step k", title="(a) loss / first loss", ylim=(1e-17, 10))
+        style.theory_line(a, k, np.maximum(closed, 1e-16))
+    a.set(xlabel="step k", title="(a) loss / first loss", ylim=(1e-17, 1e7))
+    a.legend(a.lines[:2], ["descent", "closed form"], fontsize=8, loc="upper right")
     style.name_lines(a, {"a = 0.3": 13, "a = 0.6": 15, "a = 1": 6, "a = 1.5": 13})
 
     eta = balanced_step(eigenvalues)
@@ -111,7 +112,7 @@ def figure(eigenvalues: np.ndarray) -> Figure:
         b.semilogy(k, np.maximum(errors[:, i], 1e-13), "o^sDv"[i], label=name, **look)
         style.theory_line(b, k, np.maximum(factors[i] ** k, 1e-13), None)
     b.set(xlabel="step k", title="(b) error of a channel", ylim=(1e-4, 9))
-    style.name_lines(b, dict(zip(names, (5, 14, 14, 4, 16), strict=True)), up=8)
+    style.name_lines(b, dict(zip(names, (5, 17, 16, 4, 16), strict=True)), up=9)
 
     rate = np.linspace(0, 1, 201)
     for layers, colour in zip((1, 2, 3, 5, 10), style.PALETTE, strict=False):

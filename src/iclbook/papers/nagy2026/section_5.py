@@ -167,12 +167,12 @@ def figure() -> Figure:
             look = {"marker": marker, "ms": 3.5, "ls": line, "color": style.PALETTE[hue]}
             left.semilogy(np.abs(path - data.optimum), label=f"{attention}, {place}", **look)
     for x, y, words, hue in (
-        (12, 4, "concentrated, off a line", 3),
+        (12, 2e2, f"concentrated, off a line:\nstops {left.lines[-1].get_ydata()[-1]:.1f} away", 3),
         (12, 1e-3, "uniform, on and off a line", 0),
         (8, 1e-8, "concentrated,\non a line", 3),
     ):
-        left.text(x, y, words, fontsize=8, ha="right", va="center", color=style.PALETTE[hue])
-    left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e2))
+        left.text(x, y, words, fontsize=8.5, ha="right", va="center", color=style.PALETTE[hue])
+    left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e4))
     data, queries = examples(20, 0.5, 3, 0.7), np.linspace(-4, 4, 161)  # off a line
     right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
     right.text(4, data.y.min(), "range of the targets", fontsize=8, ha="right", va="bottom")
@@ -182,7 +182,7 @@ def figure() -> Figure:
     linear = linear_answers(data, queries, 1 / (data.x**2).sum())
     right.plot(queries, linear, color=style.COLOURS["gd"], ls="--", label="linear")
     right.set(xlabel="query $x_q$", ylabel="answer", title="plain tokens (x, y)", ylim=(None, 3.6))
-    style.name_lines(right, {"softmax, β = 0.5": -2.8, "softmax, β = 2": 2.4}, up=14)
+    style.name_lines(right, {"softmax, β = 0.5": -2.4, "softmax, β = 2": 2.4}, up=14)
     style.name_lines(right, {"linear": -3})
     return fig
 

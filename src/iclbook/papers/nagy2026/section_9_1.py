@@ -115,8 +115,8 @@ def figure(runs: dict[str, MaskRuns]) -> Figure:
         for j, (mask, marker) in enumerate(zip(MASKED, "sD^", strict=True)):
             place, colour = np.arange(len(names)) + (j - 1) * 0.24, style.PALETTE[(0, 1, 3)[j]]
             values, errors = np.array([(m.value, m.error) for m in (run.mean_change(mask) for run in of.values())]).T
-            look = {"fmt": marker, "ms": 5.5, "capsize": 0, "color": colour}
-            ax.errorbar(values, place[:-1], xerr=2 * errors, label=f"{mask} mask", **look)
+            ax.errorbar(values, place[:-1], xerr=2 * errors, fmt="none", color=colour)
+            ax.plot(values, place[:-1], marker, ms=5.5, color=colour, label=f"{mask} mask")
             ax.plot([PRINTED_CHANGE[mask]], place[-1:], "x", ms=7, mew=1.8, color=colour)
         ax.axvline(0, color=style.INK, lw=0.8)
         ax.axhline(len(of) - 0.5, color=style.GRID, lw=0.8)

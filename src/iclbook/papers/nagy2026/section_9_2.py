@@ -192,19 +192,19 @@ def figure(settings: dict[str, Trajectory]) -> Figure:
     axes[0].set_yscale("log")
     axes[0].set_yticks([5, 10, 20], ["5", "10", "20"])
     axes[0].minorticks_off()
-    names = list(with_adam(settings))
-    for colour, name, height in zip(style.PALETTE, names, (0.917, 0.886), strict=False):
-        axes[1].text(0.3 * steps[-1], height, name.split(",")[0], color=colour, fontsize=9, va="bottom")
-    axes[2].text(
-        STEPS[2] / 20_000 * steps[-1],
-        PRINTED["gain"][2] + 0.12,
-        "printed",
-        color=style.COLOURS["paper"],
-        ha="center",
-        fontsize=9,
-    )
+    axes[0].set_ylim(3.6, None)
     axes[2].axhline(0, color=style.INK, lw=0.8)
     axes[2].set_ylim(-1, 1)
+    kinds = [name.split(",")[0] for name in with_adam(settings)]
+    names = zip((*kinds, "printed"), (*style.PALETTE[: len(kinds)], style.COLOURS["paper"]), strict=True)
+    places = (
+        ((0.35, 4.2), (0.75, 4.2), (0.35, 7.6)),
+        ((0.72, 0.922), (0.72, 0.89), (0.35, 0.934)),
+        ((0.35, -0.75), (0.75, -0.75), (0.5, 0.38)),
+    )
+    for (name, colour), at in zip(names, zip(*places, strict=True), strict=False):
+        for ax, (share, height) in zip(axes, at, strict=True):
+            ax.text(share * steps[-1], height, name, color=colour, fontsize=9, ha="center", va="center")
     return fig
 
 
@@ -219,15 +219,17 @@ def gains_figure(settings: dict[str, Trajectory]) -> Figure:
         for j, variance in enumerate(lam):
             gains = trajectory.gains[:, np.equal(SPECTRUM, variance)].ravel()
             strip(ax, j + (-0.18, 0.18)[i % 2], gains, colour, "os"[i % 2], name if j == 0 else None)
-        ax.text(2 + (-0.3, 0.3)[i % 2], 0.42, name.split(",")[0], color=colour, ha=("right", "left")[i % 2], fontsize=9)
+        ax.text(
+            2 + (-0.05, 0.05)[i % 2], 0.54, name.split(",")[0], color=colour, ha=("right", "left")[i % 2], fontsize=9
+        )
     ax.hlines(best, x - 0.4, x + 0.4, lw=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
-    ax.text(0.5, best[1] - 0.04, "best one-layer gain", ha="center", va="top", fontsize=9)
-    inverse, top = best[-1] * lam[-1] / lam, 1.02
+    ax.text(-0.42, best[0] + 0.03, "best one-layer gain", va="bottom", fontsize=9)
+    inverse, top = best[-1] * lam[-1] / lam, 1.15
     inside = inverse <= top
     ax.plot(x[inside], inverse[inside], "x", label="∝ inverse spectrum", color=style.INK, ms=8, mew=1.6, zorder=4)
-    ax.text(2.08, inverse[2], "∝ inverse spectrum", va="center", fontsize=9)
+    ax.text(2, inverse[2] + 0.04, "∝ inverse spectrum", ha="center", va="bottom", fontsize=9)
     for place in x[~inside]:
-        ax.annotate(f"× at {inverse[place]:.0f} ↑", (place, top), ha="center", va="top", fontsize=9)
+        ax.annotate(f"× at {inverse[place]:.0f} ↑", (place, top - 0.03), ha="center", va="top", fontsize=9)
     ax.set(xlabel="variance λ of the covariate", ylabel="gain", ylim=(-0.12, top))
     named_ticks(ax, [f"{v:g}" for v in lam])
     return fig

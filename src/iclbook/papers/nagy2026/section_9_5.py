@@ -137,39 +137,32 @@ def figure(readings: Mapping[str, Guided]) -> Figure:
             for i, values in enumerate(g.errors[model]):
                 label = READING_NAMES[reading] if i == 0 else None
                 strip(ax, x[i] + (j - 1.5) * 0.2, values, style.PALETTE[j], "osD^"[j], label)
-        cross(ax, x, PRINTED_ERRORS[model], ls=(0, (5, 3)), lw=0.9)
+        cross(ax, x, PRINTED_ERRORS[model], "printed", ls=(0, (5, 3)), lw=0.9)
         named_ticks(ax, CONTEXTS)
         ax.set_yscale("log")
         ax.set_yticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
         ax.minorticks_off()
         ax.set(xlabel="examples", title=name)
-    axes[0].text(
-        2.4, 1.15 * PRINTED_ERRORS["baseline"][2], "printed", color=style.COLOURS["paper"], ha="right", fontsize=9
-    )
     axes[0].set_ylabel("error")
-    legend_above(fig, axes[0], 2, fontsize=9, markerscale=1.5)
+    legend_above(fig, axes[0], 3, fontsize=8.5, markerscale=1.3)
     return fig
 
 
 def layers_figure(readings: Mapping[str, Guided]) -> Figure:
     """Section 9.5: attention to the sink and layer scale, layer by layer, every seed; dashed: printed."""
-    fig, (sinks, scales) = style.figure(2, height=2.9)
+    fig, (sinks, scales) = style.figure(2, height=3.3)
     for ax, field, printed in ((sinks, "sinks", PRINTED_SINKS), (scales, "scales", PRINTED_SCALES)):
         layers = np.arange(1, len(printed) + 1)
         for j, (reading, g) in enumerate(readings.items()):
             for i, row in enumerate(getattr(g, field)):
                 name = READING_NAMES[reading] if i == 0 else None
                 strip(ax, layers[i] + (j - 1.5) * 0.2, row, style.PALETTE[j], "osD^"[j], name)
-        cross(ax, layers, printed, "printed", ls=(0, (5, 3)))
+        cross(ax, layers, printed, "printed", ls=(0, (5, 3)), lw=0.9)
         ax.set(xlabel="layer", xticks=layers)
         ax.grid(axis="x", visible=False)
     sinks.set_title("attention of the query to the sink")
-    sinks.text(3, PRINTED_SINKS[2] + 0.02, "printed", color=style.COLOURS["paper"], ha="right", fontsize=9)
-    sinks.text(3, 0.1, "ours", ha="center", fontsize=9)
-    scales.set(title="layer scale", ylim=(0.15, None))
-    for j, (reading, g) in enumerate(readings.items()):
-        if g.scales.mean() < min(PRINTED_SCALES):
-            scales.text(2.5, 0.2, READING_NAMES[reading], color=style.PALETTE[j], ha="center", fontsize=9)
+    scales.set(title="layer scale", ylim=(0, None))
+    legend_above(fig, sinks, 3, fontsize=8.5, markerscale=1.3)
     return fig
 
 

@@ -12,7 +12,7 @@ from ...statistics import Estimate, t_of_mean
 from ...store import Results
 from ...training import Study
 from .arithmetic import ITEMS, printed_numbers
-from .common import by_rate, cross, on_probes, strip
+from .common import by_rate, cross, legend_above, on_probes, strip
 from .studies import CONFIGURATIONS
 
 #: Round 1's configurations: error of the baseline, and change by the regulariser in per cent, as printed.
@@ -161,37 +161,31 @@ def basins(errors: np.ndarray) -> list[np.ndarray]:
 
 def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates. Crosses: printed."""
-    fig, (left, right) = style.figure(2, height=3.8, width_ratios=(1.25, 1))
+    fig, (left, right) = style.figure(2, height=3.6, width_ratios=(1.25, 1))
     for j, rate in enumerate(runs["round 2"].rates):
-        place, colour, marker = (j - 0.5) * 0.36, style.PALETTE[j], "os"[j]
+        place, look = (j - 0.5) * 0.36, {"colour": style.PALETTE[j], "marker": "os"[j], "row": True}
         for i, name in enumerate(_NAMES):
-            strip(left, i + place, runs[name].improvement[j], colour, marker, typical=True, row=True)
+            label = None if i else f"Adam {rate:g}"
+            strip(left, i + place, runs[name].improvement[j], typical=True, label=label, **look)
         for i, condition in enumerate(ROUND_3):
             for basin in basins(balanced[condition]["all"][j]):
-                strip(right, i + place, basin, colour, marker, row=True)
-        right.text(2.1, 0.5 + place, f"Adam {rate:g}", color=colour, va="center", fontsize=9)
-    cross(left, [*PRINTED_CHANGE.values()], range(len(_NAMES)))
+                strip(right, i + place, basin, **look)
+    cross(left, [*PRINTED_CHANGE.values()], range(len(_NAMES)), "printed")
     cross(right, [printed for printed, _ in ROUND_3.values()], range(len(ROUND_3)))
-    right.text(
-        ROUND_3["baseline"][0] - 0.1, -0.1, "printed", color=style.COLOURS["paper"], ha="right", va="bottom", fontsize=9
-    )
-    left.axvline(0, color=style.INK, lw=0.8)
-    left.set(xlabel="improvement of the error (%)", title="rounds 1 and 2", xlim=(-12, 12))
-    left.set_yticks(range(len(_NAMES)), [_in_words(name) for name in _NAMES], fontsize=8.5)
     beyond = sum(int((np.abs(runs[name].improvement) > 12).sum()) for name in _NAMES)
-    if beyond:
-        left.text(-11.5, -0.75, f"{beyond} seeds beyond the axis", fontsize=8.5, va="center")
+    left.axvline(0, color=style.INK, lw=0.8)
+    left.set(xlabel="improvement of the error (%)", xlim=(-12, 12), ylabel="width, heads, weight of the penalty")
+    left.set_title("rounds 1 and 2" + f"\n({beyond} seeds beyond the axis)" * bool(beyond))
+    left.set_yticks(range(len(_NAMES)), [_in_numbers(name) for name in _NAMES])
     right.set(xlabel="error on all covariates", title="round 3", xlim=(2, None))
     right.set_yticks(range(len(ROUND_3)), ["none", "penalty", "oracle"])
     for ax, rows in ((left, _NAMES), (right, ROUND_3)):
-        ax.set_ylim(len(rows) - 0.4, -1 if ax is left else -0.6)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.grid(axis="y", visible=False)
+    legend_above(fig, left, 3, fontsize=9, markerscale=1.2)
     return fig
 
 
-def _in_words(name: str) -> str:
+def _in_numbers(name: str) -> str:
     """Width, heads and weight of the penalty of a configuration."""
-    if name not in CONFIGURATIONS:
-        return name.replace("_", "\n")
-    width, heads, weight = CONFIGURATIONS[name]
-    return f"width {width}\n{heads} heads\nweight {weight:g}"
+    return "{}, {}, {:g}".format(*CONFIGURATIONS[name]) if name in CONFIGURATIONS else name.replace("_", " ")
