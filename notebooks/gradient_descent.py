@@ -179,7 +179,6 @@ record.verdict("nagy2026/fig1")
 
 # %% tags=["hide-input"]
 figure_1.show_spectrum(few=not paper)
-figure_1.show_layers(few=not paper)
 
 # %% [markdown]
 # ## Softmax as a preconditioner (section 5)
@@ -232,7 +231,6 @@ by_mask = section_9_1.mask_runs(study["masks"], runs["masks"], runs["masks_more"
 style.show(section_9_1.figure(by_mask))
 record.all(section_9_1.records(by_mask, study["masks"]))
 record.verdicts("9.1-spectral", "9.1-random", "9.1-redundant", "9.1-worst")
-section_9_1.table(by_mask)
 
 # %% [markdown]
 # *With softmax attention masks raise the error or leave it as it is; with linear attention the spectral and the random one mostly lower it (paper: section 9.1). Mean change with two standard errors, of
@@ -252,7 +250,6 @@ trajectories = section_9_2.trajectories(study["alignment"], runs["alignment"])
 style.show(section_9_2.figure(trajectories))
 record.all(section_9_2.records(trajectories, study["alignment"]) | arithmetic.records())
 record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
-section_9_2.table(trajectories)
 
 # %% [markdown]
 # *Error and $\rho_2$ fall early and then hardly move, in print as well (crosses); the spectral alignment falls where the printed one climbs (paper: section 9.2). Means of {glue:text}`9.2/seeds`
@@ -400,7 +397,6 @@ style.show(section_9_6.figure(diverse, balanced))
 record.all(section_9_6.records(diverse))
 record.all(section_9_6.balanced_records(balanced, diverse["round 2"].rates))
 record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
-section_9_6.table(diverse)
 
 # %% [markdown]
 # *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end at several solutions, or basins (paper: section 9.6). Marks: seeds; bars: typical seeds (the median of the means of

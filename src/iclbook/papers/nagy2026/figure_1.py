@@ -145,30 +145,6 @@ def spectrum_frame(condition: float, step: float) -> Figure:
     return fig
 
 
-def layers_frame(layers: int) -> Figure:
-    """Rate of the slowest channel at eta* after ``layers`` layers against the condition number, and the compounding curve."""
-    fig, (left, right) = style.figure(2, height=2.8)
-    kappa = np.geomspace(1.05, 200, 200)
-    rate = ((kappa - 1) / (kappa + 1)) ** 2
-    left.semilogx(kappa, rate**layers, color=style.COLOURS["measured"])
-    left.semilogx(kappa, rate, color=style.COLOURS["dummy"], lw=1, ls="--", label="one layer")
-    for marker, condition in zip("os^D", (2.0, 5.0, 20.0, 120.0), strict=True):
-        value = ((condition - 1) / (condition + 1)) ** (2 * layers)
-        left.plot([condition], [value], marker, ms=6, color=style.COLOURS["measured"])
-        below = {"xytext": (7, -3), "textcoords": "offset points", "ha": "left", "va": "top"}
-        left.annotate(f"{value:.2g}", (condition, value), fontsize=8, **below)
-    left.set(xlabel="condition number κ", ylabel="squared error left", ylim=(-0.13, 1.1))
-    left.set_title(f"slowest channel, {layers} layers")
-    left.legend(fontsize=8, loc="upper left")
-    rates = np.linspace(0, 1, 101)
-    right.plot(rates, rates**layers, color=style.COLOURS["measured"])
-    right.plot(rates, rates, color=style.COLOURS["dummy"], lw=1, ls="--")
-    right.plot([0.9], [0.9**layers], "o", ms=6, color=style.COLOURS["measured"])
-    right.set_title(f"0.9 becomes {0.9**layers:.2f}")
-    right.set(xlabel="share ρ² left by one layer", ylabel=f"share left by {layers}", ylim=(-0.03, 1.1))
-    return fig
-
-
 def show_spectrum(few: bool) -> None:
     """Five channels at some condition numbers and steps; ``few`` of all, for a short run."""
     steps = [0.9, 1.0] if few else [0.25, 0.5, 0.9, 1.0, 1.05, 1.3]
@@ -184,19 +160,5 @@ def show_spectrum(few: bool) -> None:
         description="A channel shrinks fastest where ηλ is near 1. Try: step 1.3 η*: the error with the largest λ grows.",
         alt=lambda condition, step: (
             f"Contraction of five channels at condition number {condition:g} and {step:g} times the balanced step."
-        ),
-    )
-
-
-def show_layers(few: bool) -> None:
-    """The slowest channel after some numbers of layers."""
-    show(
-        layers_frame,
-        [Slider("layers", "layers", [1, 3] if few else [1, 2, 3, 5, 10, 20], live=(1, 30, 1))],
-        start={"layers": 3},
-        title="What is left after several equal layers",
-        description="If a layer leaves the share ρ², k layers leave its k-th power. Try: 10 layers: 0.9 becomes 0.35, as printed.",
-        alt=lambda layers: (
-            f"Squared error left after {layers} layers against the condition number, and the rate compounded."
         ),
     )

@@ -3,7 +3,6 @@
 Every size has its colour and one line, the mean over its seeds; dashed and grey: models that never saw a regression.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -234,7 +233,7 @@ def show_read_out(get: Get, few: bool) -> None:
 
 
 def table(get: Get) -> Table:
-    """Sections 8 and 8.4 at the end of training; what the paper gives for a group of models stands in one row."""
+    """Sections 8 and 8.4 at the end of training, means over the seeds of a size."""
 
     def row(name: str, runs: list[Model]) -> dict[str, str]:
         aligned = [m.aligned() for m in runs]
@@ -251,19 +250,7 @@ def table(get: Get) -> Table:
             "contracting": f"{100 * a['contracting']:.0f} %",
         }
 
-    printed: dict[str, dict[str, str]] = defaultdict(dict)
-    predicted, observed, first, last = (
-        SERIES[n] for n in ("rho_predicted", "rho_observed", "first_error", "last_error")
-    )
-    for name, *rates in zip(("gpt2", "Pythia-160M", "Pythia-410M"), predicted, observed, strict=True):
-        printed[name]["rates"] = " / ".join(rates)
-    for name, *ends in zip(("gpt2", "Pythia-410M", "Pythia-1B"), first, last, strict=True):
-        printed[name]["error"] = ", ".join(ends)
-    rows = [{"model": f"{name} (printed)"} | row for name, row in printed.items()]
-    signs = "{} to {}".format(*PRINTED_SIGNS)
-    every = {"slope": "0.08 to 0.12", "r2": "0.05 to 0.09", "signs": signs, "contracting": "90 to 96 %"}
-    rows.append({"model": "all of them (printed)"} | every)
-    rows += [row(name, runs) for name, runs in by_size(mixed(get)).items()]
+    rows = [row(name, runs) for name, runs in by_size(mixed(get)).items()]
     rows += [row(f"{name}, no regression", runs) for name, runs in by_size([m for _, m in controls(get)]).items()]
     columns = {
         "model": "model",

@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from ...draw import numpy_rng
 from ...drawing import style
-from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from ...statistics import Estimate, standard_error
 from ...store import Results
@@ -84,26 +83,6 @@ def records(runs: dict[str, MaskRuns], study: Study) -> dict:
         leads = [run.mean_change("spectral", other) for other in ("random", "redundant")]
         found[f"9.1/{kind}/spectral_lead"] = Estimate.stack(leads)
     return found
-
-
-def table(runs: dict[str, MaskRuns]) -> Table:
-    """Baseline error and mean change by each mask in every setting, with standard deviations over seeds."""
-    rows = [{"setting": "the paper (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
-    rows[0] |= {mask: f"{change:+.1f}" for mask, change in PRINTED_CHANGE.items()}
-    for setting, run in runs.items():
-        base, changes = run.blocks["none"].mean(1), {mask: run.change(mask) for mask in MASKED}
-        rows.append(
-            {"setting": setting, "none": f"{base.mean():.2f} ± {base.std(ddof=1):.2f}"}
-            | {mask: f"{c.mean():+.1f} ± {c.std(ddof=1):.1f}" for mask, c in changes.items()}
-        )
-    columns = {
-        "setting": "setting",
-        "none": "error, no mask",
-        "spectral": "change by spectral masks (%)",
-        "random": "random (%)",
-        "redundant": "redundant (%)",
-    }
-    return Table(rows, columns, "Section 9.1 by setting: mean ± deviation", folded=True)
 
 
 def figure(runs: dict[str, MaskRuns]) -> Figure:

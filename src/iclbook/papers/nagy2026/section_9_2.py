@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
-from ...drawing.figure_data import Table
 from ...statistics import Estimate
 from ...store import Results
 from ...training import Study
@@ -146,35 +145,6 @@ def _best_layer() -> dict[str, float]:
         "theory0450/best_loss_rate": float(1 - second**2 / (first * third)),
         "theory0450/largest_share": float(lam[0] / first),
     }
-
-
-def table(settings: dict[str, Trajectory]) -> Table:
-    """Errors and rho_2 along training, rho_2 by ends, and both alignments at 0 and at 18,000 steps, by setting."""
-
-    def ends(values: Sequence[float]) -> str:
-        return f"{values[0]:+.2f} to {values[-1]:+.2f}"
-
-    def row(name: str, values: dict[str, Sequence[float]]) -> dict[str, str]:
-        return {
-            "setting": name,
-            "error": " ".join(f"{e:.1f}" for e in values["error"]),
-            "slope": " ".join(f"{rho:.3f}" for rho in values["slope"]),
-            "gain": ends(values["gain"]),
-        }
-
-    rows = [row("the paper (one seed)", PRINTED)]
-    for name, trajectory in settings.items():
-        means = {reading: trajectory.means(reading) for reading in trajectory.readings}
-        rows.append(row(name, means) | {"ends": f"{means['ends'][-1]:.3f}", "key": ends(means["key"])})
-    columns = {
-        "setting": "setting",
-        "error": "error at 0, 5k, 10k, 18k steps",
-        "slope": "ρ₂ (slope) there",
-        "ends": "ρ₂ (ends), 18k",
-        "gain": "alignment of gains, 0 to 18k",
-        "key": "of keys",
-    }
-    return Table(rows, columns, "Section 9.2 by setting: means", folded=True)
 
 
 def figure(settings: dict[str, Trajectory]) -> Figure:
