@@ -100,7 +100,7 @@ def figure(eigenvalues: np.ndarray) -> Figure:
         style.theory_line(a, k, np.maximum(closed, 1e-16))
     a.set(xlabel="step k", title="(a) loss / first loss", ylim=(1e-17, 1e7))
     a.legend(a.lines[:2], ["descent", "closed form"], fontsize=8, loc="upper right")
-    style.name_lines(a, {"a = 0.3": 13, "a = 0.6": 15, "a = 1": 6, "a = 1.5": 13})
+    style.name_lines(a, {"a = 0.3": 14, "a = 0.6": 16, "a = 1": 6, "a = 1.5": 14}, up=8)
 
     eta = balanced_step(eigenvalues)
     errors, factors = channel_errors(design(eigenvalues, EXAMPLES), eta), contraction_factors(eigenvalues, eta)

@@ -116,17 +116,13 @@ def signs(get: Get) -> Figure:
     named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8.5)
     ax.set_xlim(-0.5, len(sizes) - 0.5)
     ax.set_ylabel("updates with the residual's sign (share)")
-    words = {"fontsize": 9, "textcoords": "offset points", "va": "center"}
-    ax.annotate(
-        "printed range",
-        (len(sizes) - 0.55, PRINTED_SIGNS[0]),
-        (0, 7),
-        ha="right",
-        color=style.COLOURS["paper"],
-        **words,
-    )
-    ax.annotate("a model", (at, m.aligned().signs), (-9, 0), ha="right", color=style.PALETTE[0], **words)
-    ax.annotate("noise", (at, drawn.max()), (-9, -6), ha="right", color=style.PALETTE[1], **words)
+    for name, place, up, colour in (
+        ("printed range", (len(sizes) - 0.55, PRINTED_SIGNS[0]), 7, style.COLOURS["paper"]),
+        ("a model", (at - 0.13, m.aligned().signs), 0, style.PALETTE[0]),
+        ("noise", (at - 0.13, drawn.max()), -6, style.PALETTE[1]),
+    ):
+        look = {"fontsize": 9, "textcoords": "offset points", "va": "center", "ha": "right", "color": colour}
+        ax.annotate(name, place, (0, up), **look)
     return fig
 
 

@@ -103,18 +103,7 @@ SEEDS, BETAS, LIMIT_SEEDS = 200, (0.5, 1.0, 2.0), 50
 
 
 def records() -> dict[str, Any]:
-    """Records of section 5's claims on random examples.
-
-    ``step_gap``: largest difference between the head and ``w + eta (b_p - a_p w)``;
-    ``inside``: share of softmax answers within the targets' range, and ``linear_outside``: share of linear answers outside it;
-    ``faster``: share of data sets on which concentration contracts faster than uniform attention at ``eta = 1 / max x^2``;
-    ``slower_at_newton``: the same at ``eta = 1 / mean x^2``, where uniform attention is the Newton step;
-    ``realisable_gap``: largest ``|w_p* - w*|`` on a line, ``bias``: its median off the line;
-    ``limit_gap``: distance of 400 attention steps from ``w_p*``, on the first :data:`LIMIT_SEEDS` data sets;
-    ``amplified``: share of data sets with ``a_p >= mean x^2``;
-    ``plain_residual``: median share of the squared plain softmax answers (queries of standard deviation 2) that no preconditioned step from 0
-    explains, whatever its step size. Errors are over data sets.
-    """
+    """Records of section 5's claims on random examples; the ledger says what each is. Errors are over data sets."""
     rng = numpy_rng(1)
     followed: list[tuple[Examples, float, float]] = []  # data set, step size, inverse temperature
     # a value for each data set, or for each data set and inverse temperature
