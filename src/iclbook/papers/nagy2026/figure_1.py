@@ -142,6 +142,7 @@ def spectrum_frame(condition: float, step: float) -> Figure:
         look = {"ls": "--" if i == d - 1 else "-", "lw": 2.6 if i == 0 else 1.7, "color": style.PALETTE[i]}
         right.semilogy(k, np.clip(factor**k, 1e-8, 1e3), label=f"λ = {eigenvalues[i]:.3g}", **look)
     right.set(xlabel="layers", ylabel="squared error over its start", ylim=(1e-6, 1e2))
+    right.set_title("each channel, coloured as its bar")
     return fig
 
 

@@ -191,7 +191,7 @@ def temperature_frame(beta: float) -> Figure:
     right.axhline(data.optimum, color=style.INK, lw=1, ls=":", label="optimum w*")
     end = reweighted_optimum(data, beta)
     right.axhline(end, color=style.PALETTE[3], lw=1, ls="--", label="optimum under this attention")
-    right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05))
+    right.set(xlabel="layers", ylabel="w", ylim=(-0.05, 1.05), xticks=range(0, 16, 5))
     fig.legend(loc="outside upper center", ncols=4, fontsize=7.5, columnspacing=1.2)
     return fig
 
