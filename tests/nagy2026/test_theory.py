@@ -77,7 +77,7 @@ def test_v1_and_a7_do_not_use_what_they_define():
 def test_tables_name_counterexample_and_repair():
     (row,) = [r for r in failing_table().rows if r["statement"] == "V2/window"]
     assert row["result"] == NEEDS
-    assert "weakest" in row["added hypothesis"]
+    assert "weakest" in row["added"]
     assert "v_o" in row["counterexample"]
 
 

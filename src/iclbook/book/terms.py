@@ -15,7 +15,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 #: Where the glossary and the list of letters stand.
 NOTATION = "book/notation"
-#: Words of the glossary that chapters also use in another sense, as in double precision, stability window or proof kernel: never linked by themselves.
+#: Words of the glossary that chapters also use in another sense, as in double precision or stability window: never linked by themselves.
 ORDINARY = {
     *("activation", "claim", "degree", "episode", "kernel", "ladder", "margin", "offset", "precision", "profile"),
     *("reading", "record", "replay", "residual", "side", "spread", "stack", "stage", "study", "window"),

@@ -137,12 +137,13 @@ def theory_line(ax: Axes, x: Sequence[float], y: Sequence[float], label: str | N
 
 
 def name_lines(ax: Axes, places: Mapping[str, float], up: float = 0) -> None:
-    """Write the names of lines on them, or ``up`` points above, in place of a legend: label -> the ``x`` at which it stands."""
+    """Write the names of lines on them, or ``up`` points above, in their colours, in place of a legend: label -> the ``x`` at which it stands."""
     box = {"fc": GROUND, "ec": "none", "alpha": 0.85, "pad": 1}
     look = {"fontsize": 8, "ha": "center", "va": "center", "bbox": box, "textcoords": "offset points"}
     for line in ax.lines:
         if (name := line.get_label()) in places:
-            ax.annotate(name, (places[name], np.interp(places[name], *line.get_data())), (0, up), **look)
+            at = (places[name], np.interp(places[name], *line.get_data()))
+            ax.annotate(name, at, (0, up), color=line.get_color(), **look)
 
 
 def name_ends(ax: Axes, apart: float = 0.08) -> None:

@@ -3,7 +3,6 @@
 Every size has its colour and one line, the mean over its seeds; dashed and grey: models that never saw a regression.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from ...drawing import style
 from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from .arithmetic import SERIES
-from .common import cross, named_ticks
+from .common import cross, legend_above, named_ticks
 from .ladder import Get, Model, by_size, controls, mixed
 from .probe_statistics import errors
 
@@ -42,9 +41,10 @@ def _curves(ax: Axes, get: Get, curve: Curve, with_controls: bool = False) -> No
         return curve(runs[0])[0], np.mean([curve(m)[1] for m in runs], 0)
 
     alone = by_size([control for _, control in controls(get)]) if with_controls else {}
+    for i, runs in enumerate(alone.values()):
+        look = {"color": style.COLOURS["dummy"], "lw": 1.1, "ls": "--", "zorder": 1}
+        ax.plot(*mean(runs), label=None if i else "no regression", **look)
     for colour, (name, runs) in zip(style.PALETTE, by_size(mixed(get)).items(), strict=False):
-        if name in alone:
-            ax.plot(*mean(alone[name]), color=style.COLOURS["dummy"], lw=1.1, ls="--", zorder=1)
         ax.plot(*mean(runs), color=colour, lw=1.7, label=in_words(name))
 
 
@@ -70,8 +70,9 @@ def layers(get: Get) -> Figure:
     _curves(axes[1], get, lambda m: depth(m.arrays["block10_surprisal"][-1].mean(0)))
     axes[0].set(xlabel="depth (share of layers)", ylabel="mean absolute error (digits)", ylim=(0, 3.4), xlim=(0, 1))
     axes[1].set(xlabel="depth (share of layers)", ylabel="surprisal (nats)", yscale="log", xlim=(0, 1))
-    axes[0].text(0.03, 0.15, "grey: never saw a regression", color=style.COLOURS["dummy"], fontsize=9)
-    style.name_ends(axes[1])
+    for ax in axes:
+        ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+        style.name_ends(ax)
     return fig
 
 
@@ -89,12 +90,14 @@ def development(get: Get) -> Figure:
     for ax in (reduction, induction):
         ax.vlines(begun, *ax.get_ylim(), color=style.INK, lw=1, ls=":", label="copying half right", zorder=0)
     for step in begun:
-        induction.text(step / 2, 0.55, "copying half right", ha="right", fontsize=8.5)
+        induction.text(step / 4, 0.55, "copying half right", ha="right", fontsize=8.5)
     reduction.axhline(0, color=style.INK, lw=0.8)
     _over_training(reduction, "error reduction (digits)")
     _over_training(induction, "induction accuracy")
+    induction.set_yticks([0, 0.5, 1])
     reduction.label_outer()
-    style.name_ends(reduction)
+    for ax in (reduction, induction):
+        style.name_ends(ax)
     return fig
 
 
@@ -113,17 +116,13 @@ def signs(get: Get) -> Figure:
     named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8.5)
     ax.set_xlim(-0.5, len(sizes) - 0.5)
     ax.set_ylabel("updates with the residual's sign (share)")
-    words = {"fontsize": 9, "textcoords": "offset points", "va": "center"}
-    ax.annotate(
-        "printed range",
-        (len(sizes) - 0.55, PRINTED_SIGNS[0]),
-        (0, 7),
-        ha="right",
-        color=style.COLOURS["paper"],
-        **words,
-    )
-    ax.annotate("a model", (at, m.aligned().signs), (-9, 0), ha="right", color=style.PALETTE[0], **words)
-    ax.annotate("noise", (at, drawn.max()), (-9, -6), ha="right", color=style.PALETTE[1], **words)
+    for name, place, up, colour in (
+        ("printed range", (len(sizes) - 0.55, PRINTED_SIGNS[0]), 7, style.COLOURS["paper"]),
+        ("a model", (at - 0.13, m.aligned().signs), 0, style.PALETTE[0]),
+        ("noise", (at - 0.13, drawn.max()), -6, style.PALETTE[1]),
+    ):
+        look = {"fontsize": 9, "textcoords": "offset points", "va": "center", "ha": "right", "color": colour}
+        ax.annotate(name, place, (0, up), **look)
     return fig
 
 
@@ -156,7 +155,8 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
     cross(sinks, steps, ratios, "printed", ls="--", lw=1)
     sinks.set(xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(-1.1, 5), yticks=range(6))
     cross(agree, predicted, observed)
-    agree.plot([0.7, 1], [0.7, 1], color=style.INK, ls=":", lw=1)
+    agree.plot([0.7, 1], [0.7, 1], color=style.INK, ls=":", lw=1, label="equal")
+    style.name_lines(agree, {"equal": 0.78})
     agree.set(xlabel="rate predicted by the slope", ylabel="rate observed", ylim=(0.66, 1.0))
     cross(life, peaks, range(5))
     life.hlines(range(5), finals, peaks, color=style.COLOURS["paper"], lw=1.4)
@@ -165,18 +165,19 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
     life.set(xlabel="error reduction: peak to end", ylim=(6.4, -0.6))
     cross(forecast, correlations, range(3))
     forecast.axvline(0, color=style.INK, lw=0.8)
-    forecast.set_yticks(range(3), ("its own end", "another task (+)", "another task (−)"))
+    forecast.set_yticks(range(3), ("its own end", "another task, highest", "another task, lowest"))
     forecast.set(xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5))
     keys = ("probes/sinks/early", "probes/sinks/middle", "probes/sinks/late")
     measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]
     sinks.plot(steps[: len(measured)], measured, "o", color=style.COLOURS["measured"])
     box = {"boxstyle": "round,pad=0.3", "fc": style.GROUND, "ec": style.COLOURS["dummy"], "ls": "--"}
-    titles = ("4: sinks come late", "5: rates agree", "6: the size decays", "7: forecasts itself only")
+    titles = ("4: sinks grow late", "5: rates nearly agree", "6: reduction shrinks", "7: early predicts late")
     for ax, title in zip(axes.flat, titles, strict=True):
-        ax.set_title(f"Figure {title}")
+        ax.set_title(f"Figure {title}", fontsize=10)
         if ax is not sinks or not measured:
             look = {"transform": ax.transAxes, "ha": "center", "va": "center", "fontsize": 9, "bbox": box}
             ax.text(0.5, 0.09, "ours: needs the weights", **look)
+    legend_above(fig, sinks, 1, fontsize=9)
     return fig
 
 
@@ -228,7 +229,7 @@ def show_read_out(get: Get, few: bool) -> None:
 
 
 def table(get: Get) -> Table:
-    """Sections 8 and 8.4 at the end of training; what the paper gives for a group of models stands in one row."""
+    """Sections 8 and 8.4 at the end of training, means over the seeds of a size."""
 
     def row(name: str, runs: list[Model]) -> dict[str, str]:
         aligned = [m.aligned() for m in runs]
@@ -245,19 +246,7 @@ def table(get: Get) -> Table:
             "contracting": f"{100 * a['contracting']:.0f} %",
         }
 
-    printed: dict[str, dict[str, str]] = defaultdict(dict)
-    predicted, observed, first, last = (
-        SERIES[n] for n in ("rho_predicted", "rho_observed", "first_error", "last_error")
-    )
-    for name, *rates in zip(("gpt2", "Pythia-160M", "Pythia-410M"), predicted, observed, strict=True):
-        printed[name]["rates"] = " / ".join(rates)
-    for name, *ends in zip(("gpt2", "Pythia-410M", "Pythia-1B"), first, last, strict=True):
-        printed[name]["error"] = ", ".join(ends)
-    rows = [{"model": f"{name} (printed)"} | row for name, row in printed.items()]
-    signs = "{} to {}".format(*PRINTED_SIGNS)
-    every = {"slope": "0.08 to 0.12", "r2": "0.05 to 0.09", "signs": signs, "contracting": "90 to 96 %"}
-    rows.append({"model": "all of them (printed)"} | every)
-    rows += [row(name, runs) for name, runs in by_size(mixed(get)).items()]
+    rows = [row(name, runs) for name, runs in by_size(mixed(get)).items()]
     rows += [row(f"{name}, no regression", runs) for name, runs in by_size([m for _, m in controls(get)]).items()]
     columns = {
         "model": "model",

@@ -100,6 +100,16 @@ def needed(row: Row, found: Found) -> list[Call]:
     return [*row.calls, *((values_of.AGEING, name, "alignment") for name in [*named, *others]), *held_out]
 
 
+#: Lines that say where the weights are.
+FETCHING = (
+    "",
+    "Fetch a model with: hf download OWNER/NAME --revision REVISION --local-dir NAME/REVISION (REVISION where a call has one).",
+    "OWNER: EleutherAI (pythia, gpt-neo), openai-community (gpt2), distilbert, Qwen, TinyLlama, allenai (olmo).",
+    "The paper does not say which TinyLlama: any of 1.1 billion parameters, with --name tinyllama-1.1b.",
+    "",
+)
+
+
 def plan(folder: Path | None = None) -> list[str]:
     """Lines: how much of each row a folder with results holds, and the calls that are still needed."""
     found = read(folder) if folder is not None and folder.is_dir() else {}
@@ -114,17 +124,7 @@ def plan(folder: Path | None = None) -> list[str]:
         )
         calls |= dict.fromkeys(missing)
     if calls:
-        lines += [
-            "",
-            "Fetch a model with: hf download OWNER/NAME --revision REVISION --local-dir NAME/REVISION (REVISION where a call has one).",
-        ]
-        lines += [
-            "OWNER: EleutherAI (pythia, gpt-neo), openai-community (gpt2), distilbert, Qwen, TinyLlama, allenai (olmo)."
-        ]
-        lines += [
-            "The paper does not say which TinyLlama: any of 1.1 billion parameters, with --name tinyllama-1.1b.",
-            "",
-        ]
+        lines += FETCHING
     for model, revision, probe in calls:
         option = f" --revision {revision}" if revision else ""
         file = "-".join(filter(None, (model, revision, probe)))

@@ -52,15 +52,9 @@ def _alignment(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arr
         found |= {f"estimate_{order}": estimate, "target": lines.target, "x": lines.x}
         statistics = probe_statistics.alignment(estimate.numpy(), lines.target.numpy())._asdict()
         values |= {f"{name}{suffix}": value for name, value in statistics.items()}
-    estimate, target = found["estimate_true"].double().numpy(), found["target"].numpy()
-    values["curvature_correlation"] = probe_statistics.curvature_correlation(estimate, target, found["x"].numpy())
-    for label, null in (
-        ("shuffled_targets", probe_statistics.shuffled_targets),
-        ("noise", probe_statistics.noise_around_prior),
-    ):
-        drawn = null(estimate, target)
-        for name in ("signs", "r2", "reduction"):
-            values[f"p_{name}_{label}"] = probe_statistics.exceeds(values[name], getattr(drawn, name))
+    drawn = probe_statistics.noise_around_prior(found["estimate_true"].double().numpy(), found["target"].numpy())
+    for name in ("signs", "r2", "reduction"):
+        values[f"p_{name}_noise"] = probe_statistics.exceeds(values[name], getattr(drawn, name))
     return found, values
 
 
@@ -109,9 +103,7 @@ def _sinks(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays,
     found = _attention(model, prompts.patterns(alphabet, sizes.sinks))
     every = found["sink_all"].mean(0)
     values = {f"late_over_early_{n}": probe_statistics.late_over_early(every.numpy(), n) for n in (2, 3)}
-    uniform = (1 / np.arange(2, 14)).mean()  # of a head that looks at all 13 tokens alike
-    values |= {"sink": float(every.mean()), "uniform": float(uniform)}
-    return found, values
+    return found, values | {"sink": float(every.mean())}
 
 
 def _recall(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arrays, Values]:
@@ -129,13 +121,7 @@ def _patterns(model: Pretrained, alphabet: Alphabet, sizes: Sizes) -> tuple[Arra
     found["intact"] = _grouped(lambda part: readout.pattern_losses(model, part)[0].mean(), few)
     found["ablated"] = _grouped(lambda part: readout.ablations(model, part, heads), few)
     found["ablated_layer"] = _grouped(lambda part: readout.ablations(model, part, [range(model.n_heads)])[:, 0], few)
-    short = every.read <= 8
-    values = {"loss": float(loss.mean()), "alone": float(alone.mean()), "icl_effect": float((alone - loss).mean())}
-    values |= {"loss_3_4": float(loss[short].mean()), "loss_5_6": float(loss[~short].mean())}
-    heads = probe_statistics.causal_heads((found["ablated"].mean(0) - found["intact"].mean()).numpy())
-    values["causal_heads"] = float(len(heads))
-    values["first_causal_layer"] = float(heads[:, 0].min()) if len(heads) else -1.0
-    return found, values
+    return found, {"loss": float(loss.mean()), "alone": float(alone.mean())}
 
 
 PROBES: dict[str, Callable[[Pretrained, Alphabet, Sizes], tuple[Arrays, Values]]] = {

@@ -110,13 +110,6 @@ def curvature_correlation(estimate: Array, target: Array, x: Array) -> float:
 # -- null models -------------------------------------------------------------------------------------------------------
 
 
-def shuffled_targets(estimate: Array, target: Array, draws: int = DRAWS) -> Alignment:
-    """Read-outs judged by other prompts' answers: what remains is regression to the mean of digits, not in-context learning."""
-    rng = numpy_rng(0)
-    targets = np.stack([rng.permutation(target) for _ in range(draws)])
-    return alignments(np.broadcast_to(estimate, (draws, *estimate.shape)), targets)
-
-
 def noise_around_prior(estimate: Array, target: Array, draws: int = DRAWS) -> Alignment:
     """Read-outs that know nothing of the prompt: at each layer independent normal numbers with the mean and the deviation of the true ones, cut off at 0 and 9."""
     rng = numpy_rng(0)

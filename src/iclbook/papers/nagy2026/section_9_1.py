@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from ...draw import numpy_rng
 from ...drawing import style
-from ...drawing.figure_data import Table
 from ...sliders import Slider, show
 from ...statistics import Estimate, standard_error
 from ...store import Results
@@ -86,26 +85,6 @@ def records(runs: dict[str, MaskRuns], study: Study) -> dict:
     return found
 
 
-def table(runs: dict[str, MaskRuns]) -> Table:
-    """Baseline error and mean change by each mask in every setting, with standard deviations over seeds."""
-    rows = [{"setting": "the paper (one seed)", "none": f"{MASK_ERRORS['none']:.2f}"}]
-    rows[0] |= {mask: f"{change:+.1f}" for mask, change in PRINTED_CHANGE.items()}
-    for setting, run in runs.items():
-        base, changes = run.blocks["none"].mean(1), {mask: run.change(mask) for mask in MASKED}
-        rows.append(
-            {"setting": setting, "none": f"{base.mean():.2f} ± {base.std(ddof=1):.2f}"}
-            | {mask: f"{c.mean():+.1f} ± {c.std(ddof=1):.1f}" for mask, c in changes.items()}
-        )
-    columns = {
-        "setting": "setting",
-        "none": "error, no mask",
-        "spectral": "change by spectral masks (%)",
-        "random": "random (%)",
-        "redundant": "redundant (%)",
-    }
-    return Table(rows, columns, "Section 9.1 by setting: mean ± deviation", folded=True)
-
-
 def figure(runs: dict[str, MaskRuns]) -> Figure:
     """Section 9.1: mean change of the error by each mask with two standard errors over seeds and prompts, by setting; the last row: printed."""
     fig, axes = style.figure(2, height=3.6, sharex=True)
@@ -115,8 +94,8 @@ def figure(runs: dict[str, MaskRuns]) -> Figure:
         for j, (mask, marker) in enumerate(zip(MASKED, "sD^", strict=True)):
             place, colour = np.arange(len(names)) + (j - 1) * 0.24, style.PALETTE[(0, 1, 3)[j]]
             values, errors = np.array([(m.value, m.error) for m in (run.mean_change(mask) for run in of.values())]).T
-            look = {"fmt": marker, "ms": 5.5, "capsize": 0, "color": colour}
-            ax.errorbar(values, place[:-1], xerr=2 * errors, label=f"{mask} mask", **look)
+            ax.errorbar(values, place[:-1], xerr=2 * errors, fmt="none", color=colour)
+            ax.plot(values, place[:-1], marker, ms=5.5, color=colour, label=f"{mask} mask")
             ax.plot([PRINTED_CHANGE[mask]], place[-1:], "x", ms=7, mew=1.8, color=colour)
         ax.axvline(0, color=style.INK, lw=0.8)
         ax.axhline(len(of) - 0.5, color=style.GRID, lw=0.8)

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
-from ...drawing.figure_data import Table
 from ...statistics import Estimate
 from ...store import Results
 from ...training import Study
@@ -148,35 +147,6 @@ def _best_layer() -> dict[str, float]:
     }
 
 
-def table(settings: dict[str, Trajectory]) -> Table:
-    """Errors and rho_2 along training, rho_2 by ends, and both alignments at 0 and at 18,000 steps, by setting."""
-
-    def ends(values: Sequence[float]) -> str:
-        return f"{values[0]:+.2f} to {values[-1]:+.2f}"
-
-    def row(name: str, values: dict[str, Sequence[float]]) -> dict[str, str]:
-        return {
-            "setting": name,
-            "error": " ".join(f"{e:.1f}" for e in values["error"]),
-            "slope": " ".join(f"{rho:.3f}" for rho in values["slope"]),
-            "gain": ends(values["gain"]),
-        }
-
-    rows = [row("the paper (one seed)", PRINTED)]
-    for name, trajectory in settings.items():
-        means = {reading: trajectory.means(reading) for reading in trajectory.readings}
-        rows.append(row(name, means) | {"ends": f"{means['ends'][-1]:.3f}", "key": ends(means["key"])})
-    columns = {
-        "setting": "setting",
-        "error": "error at 0, 5k, 10k, 18k steps",
-        "slope": "ρ₂ (slope) there",
-        "ends": "ρ₂ (ends), 18k",
-        "gain": "alignment of gains, 0 to 18k",
-        "key": "of keys",
-    }
-    return Table(rows, columns, "Section 9.2 by setting: means", folded=True)
-
-
 def figure(settings: dict[str, Trajectory]) -> Figure:
     """Section 9.2: error, rho_2 and alignment against the step, means over seeds by kind of attention, of the alignment nine seeds of ten too; crosses: printed."""
     fig, axes = style.figure(3, height=3.1)
@@ -192,19 +162,19 @@ def figure(settings: dict[str, Trajectory]) -> Figure:
     axes[0].set_yscale("log")
     axes[0].set_yticks([5, 10, 20], ["5", "10", "20"])
     axes[0].minorticks_off()
-    names = list(with_adam(settings))
-    for colour, name, height in zip(style.PALETTE, names, (0.917, 0.886), strict=False):
-        axes[1].text(0.3 * steps[-1], height, name.split(",")[0], color=colour, fontsize=9, va="bottom")
-    axes[2].text(
-        STEPS[2] / 20_000 * steps[-1],
-        PRINTED["gain"][2] + 0.12,
-        "printed",
-        color=style.COLOURS["paper"],
-        ha="center",
-        fontsize=9,
-    )
+    axes[0].set_ylim(3.6, None)
     axes[2].axhline(0, color=style.INK, lw=0.8)
     axes[2].set_ylim(-1, 1)
+    kinds = [name.split(",")[0] for name in with_adam(settings)]
+    names = zip((*kinds, "printed"), (*style.PALETTE[: len(kinds)], style.COLOURS["paper"]), strict=True)
+    places = (
+        ((0.35, 4.2), (0.75, 4.2), (0.35, 7.6)),
+        ((0.72, 0.922), (0.72, 0.89), (0.35, 0.934)),
+        ((0.35, -0.75), (0.75, -0.75), (0.5, 0.38)),
+    )
+    for (name, colour), at in zip(names, zip(*places, strict=True), strict=False):
+        for ax, (share, height) in zip(axes, at, strict=True):
+            ax.text(share * steps[-1], height, name, color=colour, fontsize=9, ha="center", va="center")
     return fig
 
 
@@ -219,15 +189,17 @@ def gains_figure(settings: dict[str, Trajectory]) -> Figure:
         for j, variance in enumerate(lam):
             gains = trajectory.gains[:, np.equal(SPECTRUM, variance)].ravel()
             strip(ax, j + (-0.18, 0.18)[i % 2], gains, colour, "os"[i % 2], name if j == 0 else None)
-        ax.text(2 + (-0.3, 0.3)[i % 2], 0.42, name.split(",")[0], color=colour, ha=("right", "left")[i % 2], fontsize=9)
+        ax.text(
+            2 + (-0.05, 0.05)[i % 2], 0.54, name.split(",")[0], color=colour, ha=("right", "left")[i % 2], fontsize=9
+        )
     ax.hlines(best, x - 0.4, x + 0.4, lw=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
-    ax.text(0.5, best[1] - 0.04, "best one-layer gain", ha="center", va="top", fontsize=9)
-    inverse, top = best[-1] * lam[-1] / lam, 1.02
+    ax.text(-0.42, best[0] + 0.03, "best one-layer gain", va="bottom", fontsize=9)
+    inverse, top = best[-1] * lam[-1] / lam, 1.15
     inside = inverse <= top
     ax.plot(x[inside], inverse[inside], "x", label="∝ inverse spectrum", color=style.INK, ms=8, mew=1.6, zorder=4)
-    ax.text(2.08, inverse[2], "∝ inverse spectrum", va="center", fontsize=9)
+    ax.text(2, inverse[2] + 0.04, "∝ inverse spectrum", ha="center", va="bottom", fontsize=9)
     for place in x[~inside]:
-        ax.annotate(f"× at {inverse[place]:.0f} ↑", (place, top), ha="center", va="top", fontsize=9)
+        ax.annotate(f"× at {inverse[place]:.0f} ↑", (place, top - 0.03), ha="center", va="top", fontsize=9)
     ax.set(xlabel="variance λ of the covariate", ylabel="gain", ylim=(-0.12, top))
     named_ticks(ax, [f"{v:g}" for v in lam])
     return fig

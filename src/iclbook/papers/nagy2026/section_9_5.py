@@ -1,11 +1,12 @@
 """Section 9.5: the theory-guided model against a baseline, and which architectures have exactly the printed numbers of parameters, 8,801 and 9,989."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import fdtri
 
@@ -17,7 +18,7 @@ from .arithmetic import printed_numbers
 from .common import by_rate, cross, legend_above, named_ticks, strip
 
 CONTEXTS = (5, 8, 12)
-MODELS = {"baseline": ("2 layers", style.PALETTE[1], "s"), "guided": ("4 layers, guided", style.PALETTE[0], "o")}
+MODELS = {"baseline": "2 layers", "guided": "4 layers, guided"}
 #: What the paper prints: errors by context length; headline errors, read as at 12 examples, and final training losses of both; sink attention and scale by layer.
 PRINTED_ERRORS = {"baseline": printed_numbers("9.5/contexts")[::2], "guided": printed_numbers("9.5/contexts")[1::2]}
 HEADLINE = dict(zip(MODELS, printed_numbers("9.5/gain"), strict=True))
@@ -128,48 +129,42 @@ def models_apart(readings: Mapping[str, Guided]) -> dict[str, int]:
     }
 
 
+def _plot_readings(ax: Axes, x: np.ndarray, readings: Mapping[str, np.ndarray], printed: Sequence[float]) -> None:
+    """Seeds of every reading ``(len(x), seeds)`` at each ``x``, side by side, and the printed numbers."""
+    for j, (reading, rows) in enumerate(readings.items()):
+        for i, values in enumerate(rows):
+            name = None if i else READING_NAMES[reading]
+            strip(ax, x[i] + (j - 1.5) * 0.2, values, style.PALETTE[j], "osD^"[j], name)
+    cross(ax, x, printed, "printed", ls=(0, (5, 3)), lw=0.9)
+
+
 def figure(readings: Mapping[str, Guided]) -> Figure:
     """Section 9.5: error by context length of both models under each reading, every seed; crosses: printed."""
     fig, axes = style.figure(2, height=3.4, sharey=True)
-    for ax, (model, (name, _, _)) in zip(axes, MODELS.items(), strict=True):
-        x = np.arange(len(CONTEXTS))
-        for j, (reading, g) in enumerate(readings.items()):
-            for i, values in enumerate(g.errors[model]):
-                label = READING_NAMES[reading] if i == 0 else None
-                strip(ax, x[i] + (j - 1.5) * 0.2, values, style.PALETTE[j], "osD^"[j], label)
-        cross(ax, x, PRINTED_ERRORS[model], ls=(0, (5, 3)), lw=0.9)
+    for ax, (model, name) in zip(axes, MODELS.items(), strict=True):
+        errors = {reading: g.errors[model] for reading, g in readings.items()}
+        _plot_readings(ax, np.arange(len(CONTEXTS)), errors, PRINTED_ERRORS[model])
         named_ticks(ax, CONTEXTS)
         ax.set_yscale("log")
         ax.set_yticks([0.03, 0.1, 0.3], ["0.03", "0.1", "0.3"])
         ax.minorticks_off()
         ax.set(xlabel="examples", title=name)
-    axes[0].text(
-        2.4, 1.15 * PRINTED_ERRORS["baseline"][2], "printed", color=style.COLOURS["paper"], ha="right", fontsize=9
-    )
     axes[0].set_ylabel("error")
-    legend_above(fig, axes[0], 2, fontsize=9, markerscale=1.5)
+    legend_above(fig, axes[0], 3, fontsize=8.5, markerscale=1.3)
     return fig
 
 
 def layers_figure(readings: Mapping[str, Guided]) -> Figure:
     """Section 9.5: attention to the sink and layer scale, layer by layer, every seed; dashed: printed."""
-    fig, (sinks, scales) = style.figure(2, height=2.9)
+    fig, (sinks, scales) = style.figure(2, height=3.3)
     for ax, field, printed in ((sinks, "sinks", PRINTED_SINKS), (scales, "scales", PRINTED_SCALES)):
         layers = np.arange(1, len(printed) + 1)
-        for j, (reading, g) in enumerate(readings.items()):
-            for i, row in enumerate(getattr(g, field)):
-                name = READING_NAMES[reading] if i == 0 else None
-                strip(ax, layers[i] + (j - 1.5) * 0.2, row, style.PALETTE[j], "osD^"[j], name)
-        cross(ax, layers, printed, "printed", ls=(0, (5, 3)))
+        _plot_readings(ax, layers, {reading: getattr(g, field) for reading, g in readings.items()}, printed)
         ax.set(xlabel="layer", xticks=layers)
         ax.grid(axis="x", visible=False)
     sinks.set_title("attention of the query to the sink")
-    sinks.text(3, PRINTED_SINKS[2] + 0.02, "printed", color=style.COLOURS["paper"], ha="right", fontsize=9)
-    sinks.text(3, 0.1, "ours", ha="center", fontsize=9)
-    scales.set(title="layer scale", ylim=(0.15, None))
-    for j, (reading, g) in enumerate(readings.items()):
-        if g.scales.mean() < min(PRINTED_SCALES):
-            scales.text(2.5, 0.2, READING_NAMES[reading], color=style.PALETTE[j], ha="center", fontsize=9)
+    scales.set(title="layer scale", ylim=(0, None))
+    legend_above(fig, sinks, 3, fontsize=8.5, markerscale=1.3)
     return fig
 
 

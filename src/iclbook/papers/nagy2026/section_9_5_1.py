@@ -11,20 +11,22 @@ from ...statistics import Estimate, ratio_error, share_error
 from ...store import Results
 from ...training import Study
 from .arithmetic import SERIES
-from .common import apart, by_setting
+from .common import apart, by_setting, cross, legend_above, strip
 
 DIMENSIONS = (4, 8, 16)
 #: Readings of the length of training, which the paper does not say: shares of 2,000 steps.
 LENGTHS = {"s500": 0.25, "s1000": 0.5, "s2000": 1.0}
-#: Variant -> how it is called, its colour and its mark.
+#: Variant -> how it is called.
 VARIANTS = {
-    "baseline": ("baseline", style.PALETTE[1], "s"),
-    "depth": ("depth", style.PALETTE[0], "o"),
-    "sink": ("depth + sink", style.PALETTE[0], "D"),
-    "scale": ("depth + layer scale", style.PALETTE[0], "^"),
-    "ortho": ("depth + orthogonality", style.PALETTE[0], "v"),
-    "full": ("depth + all three", style.PALETTE[0], "P"),
+    "baseline": "baseline",
+    "depth": "depth",
+    "sink": "depth + sink",
+    "scale": "depth + layer scale",
+    "ortho": "depth + orthogonality",
+    "full": "depth + all three",
 }
+#: Colour and mark of the shallow model and of the deep ones.
+LOOKS = {"baseline": (style.PALETTE[1], "s"), "depth": (style.PALETTE[0], "o")}
 
 #: Variant -> the paper's means ``(d,)`` over so many seeds, and their standard deviations.
 PRINTED = {variant: np.array(SERIES[variant], dtype=float) for variant in VARIANTS}
@@ -154,21 +156,21 @@ def depth_records(grid: dict[tuple[int, str], Pair]) -> dict:
 
 def figure(errors: Errors) -> Figure:
     """Section 9.5.1: error of the six variants at each dimension, every seed; crosses: printed."""
-    fig, axes = style.figure(3, height=2.9, sharey=True)
+    fig, axes = style.figure(3, height=3.2, sharey=True)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        for j, (variant, (_, colour, marker)) in enumerate(VARIANTS.items()):
-            values = errors[d][variant]
-            spread = j + np.linspace(-0.08, 0.08, len(values))
-            ax.plot(values, spread, marker, ms=3.4, mew=0, alpha=0.6, color=colour)
-            ax.plot([values.mean()] * 2, [j - 0.17, j + 0.17], color=colour, lw=2.2)
-            look = {"fmt": "x", "ms": 6, "mew": 1.6, "elinewidth": 1, "color": style.COLOURS["paper"]}
+        for j, variant in enumerate(VARIANTS):
+            kind = variant if variant in LOOKS else "depth"
+            strip(ax, j, errors[d][variant], *LOOKS[kind], kind if variant in LOOKS else None, row=True)
+            look = {"fmt": "none", "elinewidth": 1, "color": style.COLOURS["paper"]}
             ax.errorbar([PRINTED[variant][i]], [j + 0.32], xerr=[PRINTED_DEVIATIONS[variant][i]], **look)
-        ax.set_yticks(range(len(VARIANTS)), [name for name, *_ in VARIANTS.values()])
+        cross(
+            ax, [PRINTED[variant][i] for variant in VARIANTS], np.arange(len(VARIANTS)) + 0.32, "printed", ms=6, mew=1.6
+        )
+        ax.set_yticks(range(len(VARIANTS)), VARIANTS.values())
         ax.grid(axis="y", visible=False)
-        ax.set(xlim=(0, None), xlabel="error", title=f"d = {d}")
-        where = {"color": style.COLOURS["paper"], "ha": "center", "va": "bottom", "fontsize": 9}
-        ax.text(PRINTED["depth" if d < 16 else "baseline"][i], 0.9 if d < 16 else -0.05, "printed", **where)
+        ax.set(xlim=(0, 3.3 if d == 16 else None), xlabel="error", title=f"d = {d}")
     axes[0].set_ylim(len(VARIANTS) - 0.4, -0.7)
+    legend_above(fig, axes[0], 3, fontsize=9, markerscale=1.5)
     return fig
 
 
@@ -176,51 +178,42 @@ def course_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
     """Error of baseline and depth along training by Adam 0.001, mean and range over seeds; dashed: the printed errors."""
     fig, axes = style.figure(3, height=3.2)
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        pair, look = grid[d, "Adam 0.001"], {"ha": "right", "va": "bottom" if d < 16 else "top", "fontsize": 8.5}
+        pair = grid[d, "Adam 0.001"]
         for variant, values in (("baseline", pair.base), ("depth", pair.depth)):
-            name, colour, marker = VARIANTS[variant]
+            colour, marker = LOOKS[variant]
             ax.fill_between(pair.steps, values.min(1), values.max(1), color=colour, alpha=0.2, lw=0)
-            ax.plot(pair.steps, values.mean(1), color=colour, marker=marker, ms=3, label=name)
-            style.paper_line(ax, PRINTED[variant][i], f"{variant}, printed").set_color(colour)
-            ax.text(pair.steps[-1], PRINTED[variant][i], f"{variant}, printed", color=colour, **look)
+            ax.plot(pair.steps, values.mean(1), color=colour, marker=marker, ms=3, label=variant)
+            style.paper_line(ax, PRINTED[variant][i], "printed").set_color(colour)
         ax.set(title=f"d = {d}", xlabel="step", ylim=(0, None))
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-    middle, look = grid[DIMENSIONS[1], "Adam 0.001"], {"ha": "right", "fontsize": 8.5}
-    for variant, values, va, up in (("baseline", middle.base, "bottom", 0.01), ("depth", middle.depth, "top", -0.1)):
-        axes[1].text(middle.steps[-1], values[-1].mean() + up, variant, color=VARIANTS[variant][1], va=va, **look)
+        ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+        style.name_ends(ax)
     axes[0].set_ylabel("error")
     return fig
 
 
 def grid_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
-    """Error of depth over baseline early (open) and at the end of training (filled), a row for each optimiser and rate that learns; above 1 depth hurts."""
-    fig, axes = style.figure(3, height=2.9, sharex=True, sharey=True)
+    """Error of depth over baseline early (open) and at the end of training (filled), a row for each optimiser and rate; above 1 depth hurts."""
+    fig, axes = style.figure(3, height=3.2, sharex=True, sharey=True)
     settings = list(dict.fromkeys(setting for _, setting in grid))
+    ground = {"ha": "center", "fontsize": 8.5, "bbox": {"fc": style.GROUND, "ec": "none", "pad": 1}}
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
+        ax.axvline(1, color=style.INK, lw=0.9)
         for j, setting in enumerate(settings):
             pair = grid[d, setting]
-            if pair.learns:
-                early, end = pair.ratio[int(np.abs(pair.steps - 0.25 * pair.steps[-1]).argmin())], pair.ratio[-1]
-                ax.plot([early, end], [j, j], color=style.PALETTE[0], lw=1.4)
-                ax.plot(early, j, "o", ms=7, mfc=style.GROUND, color=style.PALETTE[0])
-                ax.plot(end, j, "o", ms=7, color=style.PALETTE[0])
-        ax.axvline(1, color=style.INK, lw=0.9)
+            if not pair.learns:
+                ax.text(1, j, "does not learn", va="center", **ground)
+                continue
+            early = int(np.abs(pair.steps - 0.25 * pair.steps[-1]).argmin())
+            ax.plot(pair.ratio[[early, -1]], [j, j], color=style.PALETTE[0], lw=1.4)
+            for at, face in ((early, style.GROUND), (-1, style.PALETTE[0])):
+                name = f"after {pair.steps[at]:,} steps" if j == 0 else None
+                ax.plot(pair.ratio[at], j, "o", ms=7, mfc=face, color=style.PALETTE[0], label=name)
         style.paper_line(ax, PRINTED["depth"][i] / PRINTED["baseline"][i], "printed", axis="x")
-        ax.text(
-            1, -0.75, "← helps   hurts →", ha="center", fontsize=8.5, bbox={"fc": style.GROUND, "ec": "none", "pad": 1}
-        )
+        ax.text(1, -0.75, "← helps   hurts →", **ground)
         ax.grid(axis="y", visible=False)
         ax.set_yticks(range(len(settings)), settings)
         ax.set(title=f"d = {d}", xlabel="error, depth / baseline")
         style.log_ticks(ax, "x", [0.5, 1, 2])
     axes[0].set(xlim=(0.32, 2.6), ylim=(len(settings) - 0.5, -1.1))
-    axes[0].text(
-        PRINTED["depth"][0] / PRINTED["baseline"][0] + 0.06,
-        len(settings) - 0.7,
-        "printed",
-        color=style.COLOURS["paper"],
-        fontsize=8.5,
-        rotation=90,
-        va="bottom",
-    )
+    legend_above(fig, axes[0], 3, fontsize=9)
     return fig

@@ -7,21 +7,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
-from ...drawing.figure_data import Table
-from ...statistics import Estimate, t_of_mean
+from ...statistics import Estimate
 from ...store import Results
 from ...training import Study
 from .arithmetic import ITEMS, printed_numbers
-from .common import by_rate, cross, on_probes, strip
+from .common import by_rate, cross, legend_above, on_probes, strip
 from .studies import CONFIGURATIONS
 
 #: Round 1's configurations: error of the baseline, and change by the regulariser in per cent, as printed.
 _NAMES = ("tiny_strong", "small_strong", "small_medium", "base_strong", "wide_spectrum", "8heads_tiny")
 PRINTED_BASE = dict(zip(_NAMES, printed_numbers("9.6/deltas")[::2], strict=True))
 PRINTED_CHANGE = dict(zip(_NAMES, map(float, ITEMS["9.6/deltas"].expects.split()), strict=True))
-#: Round 3: all covariates, and the low band.
-_ALL = printed_numbers("9.6/balanced")
-ROUND_3 = {"baseline": (_ALL[0], 1.31), "diverse": (_ALL[1], 1.32), "oracle": (_ALL[2], 1.34)}
+#: Round 3: errors on all covariates.
+ROUND_3 = dict(zip(("baseline", "diverse", "oracle"), printed_numbers("9.6/balanced"), strict=True))
 #: Readings of ``wide_spectrum``, whose spectrum is not printed, and the runs that stand for it. With section 9.1's spectrum it is the same model, task
 #: and weight of the regulariser as ``small_medium``.
 WIDE_READINGS = {"wide": "wide_spectrum", "same": "small_medium"}
@@ -48,9 +46,9 @@ class Diversity:
         return float((np.abs(printed - mean) / np.hypot(self.base.std(-1, ddof=1), self.common * mean)).min())
 
 
-def _errors(study: Study, results: Results, group: str, step: int = -1, probe: str = "n16") -> np.ndarray:
+def _errors(study: Study, results: Results, group: str, step: int = -1) -> np.ndarray:
     """Error ``(rates, seeds)`` with the whole context, at a recorded index."""
-    return np.stack([curve[step, ..., -1] for curve in by_rate(study, results, group, f"curve_{probe}").values()])
+    return np.stack([curve[step, ..., -1] for curve in by_rate(study, results, group, "curve_n16").values()])
 
 
 def diversity_runs(study: Study, results: Results, wide: Study, wide_results: Results) -> dict[str, Diversity]:
@@ -89,52 +87,21 @@ def records(runs: dict[str, Diversity]) -> dict:
     }
 
 
-def table(runs: dict[str, Diversity]) -> Table:
-    """Round 1: printed baseline and change, and ours at each rate (mean over seeds, t of the improvement)."""
-    rows = []
-    for name, stands in [*((n, n) for n in _NAMES), ("wide_spectrum", "small_medium")]:
-        improvement, base = runs[stands].improvement, runs[stands].base
-        reading = " (own spectrum)" if stands == name else " (9.1's spectrum)"
-        means = zip(base.mean(1), base.std(1, ddof=1), strict=True)
-        changes = zip(improvement.mean(1), t_of_mean(improvement), strict=True)
-        rows.append(
-            {
-                "configuration": name + (reading if name == "wide_spectrum" else ""),
-                "printed": f"{PRINTED_BASE[name]:.2f}",
-                "ours": ", ".join(f"{m:.2f} ± {s:.2f}" for m, s in means),
-                "printed change": f"{PRINTED_CHANGE[name]:+.1f}",
-                "our change": ", ".join(f"{m:+.1f} (t = {t:.1f})" for m, t in changes),
-            }
-        )
-    columns = {
-        "configuration": "configuration",
-        "printed": "baseline, printed",
-        "ours": "ours, each rate (± standard deviation)",
-        "printed change": "improvement (%), printed",
-        "our change": "ours, each rate",
-    }
-    return Table(rows, columns, "Section 9.6, round 1", folded=True)
+def balanced_runs(study: Study, results: Results) -> dict[str, np.ndarray]:
+    """Round 3: condition -> errors ``(rates, seeds)``."""
+    return {condition: _errors(study, results, condition) for condition in ROUND_3}
 
 
-def balanced_runs(study: Study, results: Results) -> dict[str, dict[str, np.ndarray]]:
-    """Round 3: condition -> ``all`` and ``low`` errors ``(rates, seeds)``."""
-    probes = {"all": "n16", "low": "low"}
-    return {
-        condition: {name: _errors(study, results, condition, probe=probe) for name, probe in probes.items()}
-        for condition in ROUND_3
-    }
-
-
-def matched_rate(runs: dict[str, dict[str, np.ndarray]]) -> int:
+def matched_rate(runs: dict[str, np.ndarray]) -> int:
     """The rate, by number, whose baseline is nearest to the printed one, in standard deviations over seeds."""
-    base = runs["baseline"]["all"]
-    return int((np.abs(ROUND_3["baseline"][0] - base.mean(1)) / base.std(1, ddof=1)).argmin())
+    base = runs["baseline"]
+    return int((np.abs(ROUND_3["baseline"] - base.mean(1)) / base.std(1, ddof=1)).argmin())
 
 
-def balanced_records(runs: dict[str, dict[str, np.ndarray]], rates: Sequence[float]) -> dict:
+def balanced_records(runs: dict[str, np.ndarray], rates: Sequence[float]) -> dict:
     """Records that decide round 3 of claim 9.6, in per cent of the same seed's baseline, at the rate whose baseline is the printed one (:func:`matched_rate`). ``other``: at
     the other rate, how far the printed baseline is from ours in standard deviations, and the share of seeds that the regulariser helps."""
-    base, diverse, oracle = (runs[name]["all"] for name in ROUND_3)
+    base, diverse, oracle = (runs[name] for name in ROUND_3)
     at = matched_rate(runs)
     other = (at + 1) % len(rates)  # itself at the small profile, which has one rate
     gain = 100 * (1 - diverse / base)
@@ -144,7 +111,7 @@ def balanced_records(runs: dict[str, dict[str, np.ndarray]], rates: Sequence[flo
         "9.6/matched/oracle_change": Estimate.typical(100 * (oracle / base - 1)[at]),
         "9.6/matched/oracle_over_diverse": Estimate.typical(100 * ((oracle - diverse) / base)[at]),
         "9.6/other/rate": rates[other],
-        "9.6/other/base_z": float((ROUND_3["baseline"][0] - base[other].mean()) / base[other].std(ddof=1)),
+        "9.6/other/base_z": float((ROUND_3["baseline"] - base[other].mean()) / base[other].std(ddof=1)),
         "9.6/other/helped": Estimate.share(gain[other] > 0),
     }
 
@@ -159,39 +126,33 @@ def basins(errors: np.ndarray) -> list[np.ndarray]:
     return np.split(errors, 1 + np.flatnonzero(np.diff(errors) > GAP))
 
 
-def figure(runs: dict[str, Diversity], balanced: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+def figure(runs: dict[str, Diversity], balanced: Mapping[str, np.ndarray]) -> Figure:
     """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates. Crosses: printed."""
-    fig, (left, right) = style.figure(2, height=3.8, width_ratios=(1.25, 1))
+    fig, (left, right) = style.figure(2, height=3.6, width_ratios=(1.25, 1))
     for j, rate in enumerate(runs["round 2"].rates):
-        place, colour, marker = (j - 0.5) * 0.36, style.PALETTE[j], "os"[j]
+        place, look = (j - 0.5) * 0.36, {"colour": style.PALETTE[j], "marker": "os"[j], "row": True}
         for i, name in enumerate(_NAMES):
-            strip(left, i + place, runs[name].improvement[j], colour, marker, typical=True, row=True)
+            label = None if i else f"Adam {rate:g}"
+            strip(left, i + place, runs[name].improvement[j], typical=True, label=label, **look)
         for i, condition in enumerate(ROUND_3):
-            for basin in basins(balanced[condition]["all"][j]):
-                strip(right, i + place, basin, colour, marker, row=True)
-        right.text(2.1, 0.5 + place, f"Adam {rate:g}", color=colour, va="center", fontsize=9)
-    cross(left, [*PRINTED_CHANGE.values()], range(len(_NAMES)))
-    cross(right, [printed for printed, _ in ROUND_3.values()], range(len(ROUND_3)))
-    right.text(
-        ROUND_3["baseline"][0] - 0.1, -0.1, "printed", color=style.COLOURS["paper"], ha="right", va="bottom", fontsize=9
-    )
-    left.axvline(0, color=style.INK, lw=0.8)
-    left.set(xlabel="improvement of the error (%)", title="rounds 1 and 2", xlim=(-12, 12))
-    left.set_yticks(range(len(_NAMES)), [_in_words(name) for name in _NAMES], fontsize=8.5)
+            for basin in basins(balanced[condition][j]):
+                strip(right, i + place, basin, **look)
+    cross(left, [*PRINTED_CHANGE.values()], range(len(_NAMES)), "printed")
+    cross(right, [*ROUND_3.values()], range(len(ROUND_3)))
     beyond = sum(int((np.abs(runs[name].improvement) > 12).sum()) for name in _NAMES)
-    if beyond:
-        left.text(-11.5, -0.75, f"{beyond} seeds beyond the axis", fontsize=8.5, va="center")
+    left.axvline(0, color=style.INK, lw=0.8)
+    left.set(xlabel="improvement of the error (%)", xlim=(-12, 12), ylabel="width, heads, weight of the penalty")
+    left.set_title("rounds 1 and 2" + f"\n({beyond} seeds beyond the axis)" * bool(beyond))
+    left.set_yticks(range(len(_NAMES)), [_in_numbers(name) for name in _NAMES])
     right.set(xlabel="error on all covariates", title="round 3", xlim=(2, None))
     right.set_yticks(range(len(ROUND_3)), ["none", "penalty", "oracle"])
     for ax, rows in ((left, _NAMES), (right, ROUND_3)):
-        ax.set_ylim(len(rows) - 0.4, -1 if ax is left else -0.6)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.grid(axis="y", visible=False)
+    legend_above(fig, left, 3, fontsize=9, markerscale=1.2)
     return fig
 
 
-def _in_words(name: str) -> str:
+def _in_numbers(name: str) -> str:
     """Width, heads and weight of the penalty of a configuration."""
-    if name not in CONFIGURATIONS:
-        return name.replace("_", "\n")
-    width, heads, weight = CONFIGURATIONS[name]
-    return f"width {width}\n{heads} heads\nweight {weight:g}"
+    return "{}, {}, {:g}".format(*CONFIGURATIONS[name]) if name in CONFIGURATIONS else name.replace("_", " ")

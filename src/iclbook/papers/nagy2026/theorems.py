@@ -52,48 +52,34 @@ def records() -> dict[str, str | int | bool]:
     }
 
 
-def rows(results: Sequence[Result]) -> list[dict[str, str]]:
+def _table(results: Sequence[Result], caption: str, **columns: str) -> Table:
     """Formal statements: where, words, the statement, what came out, counterexample, the added hypothesis, what is not needed."""
-    return [
-        {
-            "statement": r.statement.id,
-            "kind": KINDS.get(r.statement.role, "theorem"),
-            "words": r.statement.words,
-            "formal": r.statement.formal(),
-            "result": r.word,
-            "counterexample": ", ".join(
-                display_form(f"{name} = {x}") for name, x in r.statement.counterexample.items()
-            ),
-            "added hypothesis": display_form(r.statement.hypothesis) + (" (weakest)" if r.weakest else "")
-            if r.word == NEEDS
-            else "",
-            "not needed": "; ".join(map(display_form, r.unneeded)),
-        }
-        for r in results
-    ]
+    rows = []
+    for s, word, weakest, unneeded in results:
+        example = (display_form(f"{name} = {x}") for name, x in s.counterexample.items())
+        added = display_form(s.hypothesis) + " (weakest)" * weakest if word == NEEDS else ""
+        row = {"statement": s.id, "kind": KINDS.get(s.role, "theorem"), "words": s.words, "formal": s.formal()}
+        row |= {"result": word, "counterexample": ", ".join(example), "added": added}
+        rows.append(row | {"unneeded": "; ".join(map(display_form, unneeded))})
+    return Table(rows, columns | {"formal": "formally: hypotheses ⟹ conclusion"}, caption)
 
 
 def thirty_table() -> Table:
     """The thirty statements."""
-    columns = {
-        "statement": "theorem",
-        "words": "in words",
-        "formal": "formally: hypotheses ⟹ conclusion",
-        "result": "result",
-        "not needed": "not needed",
-    }
-    return Table(rows(thirty()), columns, "The thirty statements")
+    columns = {"statement": "theorem", "words": "in words", "formal": "", "result": "result", "unneeded": "not needed"}
+    return _table(thirty(), "The thirty statements", **columns)
 
 
 def failing_table() -> Table:
     """The sentences that fail."""
-    columns = {
-        "statement": "belongs to",
-        "kind": "kind",
-        "words": "the sentence or how it is read",
-        "formal": "formally: hypotheses ⟹ conclusion",
-        "result": "result",
-        "counterexample": "counterexample",
-        "added hypothesis": "added hypothesis",
-    }
-    return Table(rows(failing()), columns, "Sentences that fail as printed, or in a stricter reading")
+    return _table(
+        failing(),
+        "Sentences that fail as printed, or in a stricter reading",
+        statement="belongs to",
+        kind="kind",
+        words="the sentence or how it is read",
+        formal="",
+        result="result",
+        counterexample="counterexample",
+        added="added hypothesis",
+    )
