@@ -255,7 +255,7 @@ def architecture() -> dict[str, Any]:
 
 def plot_stream(states: np.ndarray) -> Figure:
     """Columns ``e_i`` at the input and after each block; each part on its own scale, grey where no block writes."""
-    fig, axes = style.figure(len(states), height=3.0)
+    fig, axes = style.figure(len(states), height=3.0, sharey=True)
     parts = np.split(states, ENDS[:-1], axis=1)
     scaled = np.concatenate([part / max(np.abs(part).max(), 1e-12) for part in parts], axis=1)
     n, kept = states.shape[-1], ENDS[1]  # x and w, over the colours that the heat map gave them
@@ -282,7 +282,7 @@ def plot_matrices(matrices: dict[str, np.ndarray]) -> Figure:
         "P2": "head 2\n$P$\nsubtracts",
         "W_Qc": "cross\n$W_Q$\nasks with $f$",
     }
-    fig, axes = style.figure(len(names), height=1.85)
+    fig, axes = style.figure(len(names), height=1.85, sharey=True)
     for ax, (name, title) in zip(axes, names.items(), strict=True):
         style.heatmap(ax, matrices[name] / np.abs(matrices[name]).max(), 1.0, title=title)
         ax.title.set_fontsize(8.5)

@@ -107,16 +107,18 @@ def trained_records(results: Results) -> dict[str, Any]:
 
 
 def plot_erasure(found: Curves) -> Figure:
-    """Distance from exact erasure against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
-    fig, axes = style.figure(2, height=3.1)
+    """Distance from exact erasure against lambda, one curve for each (d, N); of the softmax and of the RBF head; 1e-12 stands for less."""
+    fig, axes = style.figure(2, height=3.1, sharey=True)
     for ax, kind, title in zip(axes, ("softmax", "rbf"), ("softmax head", "RBF head"), strict=True):
         for (d, n), colour, marker in zip(SETTINGS, style.PALETTE, style.MARKERS.values(), strict=False):
             left = np.maximum(found[kind, d, n][:, 1], 1e-12)
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")
         ax.set(xscale="log", yscale="log", xlabel=r"$\lambda$", title=title, ylim=(5e-13, 100))
+        ax.xaxis.minorticks_off()
     axes[0].set_ylabel("distance from exact erasure")
-    axes[0].set_xlim(1, LAMBDAS[-1])
-    style.name_ends(axes[0])
+    axes[0].set_yticks((1e-12, 1e-9, 1e-6, 1e-3, 1), ("0", "$10^{-9}$", "$10^{-6}$", "$10^{-3}$", "1"))
+    axes[0].yaxis.minorticks_off()
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return fig
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, interval, ratio_error
+from ...statistics import Estimate, ratio_error
 from ...store import Results
 from ...training import Study
 from .contexts import BLOCK, TEST, numbers
@@ -165,7 +164,7 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     left.grid(False)
     left.spines[:].set_visible(False)
     shares = [weights[labels[:-1] == way].sum() for way in range(ways)]
-    left.set_title(f"one block's attention, a label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
+    left.set_title(f"one block's attention to each label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
     for j, k in enumerate(BLOCKS):
         p, place = results[f"blocks{k}/shown"][run, number], np.arange(ways) + (j - 1) * 0.26
         right.barh(place, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
@@ -174,12 +173,6 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     right.set_yticks(range(ways), names[1:])
     right.grid(axis="y", visible=False)
     return fig
-
-
-def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
-    """Mean over episodes with its interval."""
-    mean, low, high = interval(samples)
-    ax.errorbar([x], [mean], yerr=[[mean - low], [high - mean]], **how)
 
 
 def plot_training(results: Mapping[str, Results]) -> Figure:
@@ -196,7 +189,7 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             steps, colour = on[0][f"blocks{k}/steps"], style.COLOURS[k]
             ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
-            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
+            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED, label="training classes" if k == 3 else None)
         probe = per_episode(on, f"probe/tuned_{'nll' if what == 'nll' else 'hits'}").mean()
         ax.axhline(probe, color=style.INK, lw=1.3, label="linear probing")
         ax.set(xlabel="step", ylabel=label)
@@ -206,8 +199,7 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
-    axes[0].set_ylim(None, 0.96)
-    style.name_ends(axes[0])
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig
 
 

@@ -95,10 +95,10 @@ def plot_tensors() -> Figure:
             weights.plot(range(1, S + 1), row, ms=6, lw=1, **look, label=f"head {m + 1}" if number == 1 else None)
         f = function(model, story(number))
         functions.plot(f, marker, ms=6, color=style.INK, mfc="none", label=f"story {number}")
-    weights.set(xlabel="position", ylabel="weight", title="the same weights")
+    weights.set(xlabel="position", ylabel="weight", title="both stories: one set of weights")
     weights.legend(fontsize=8, loc="upper center")
     functions.axhline(0, color=style.INK, lw=0.7)
-    functions.set(xlabel="coordinate of $f$", title="another $f$")
+    functions.set(xlabel="coordinate of $f$", title="each story: its own $f$")
     functions.legend(fontsize=8)
     return fig
 
@@ -149,20 +149,15 @@ def text_records(get: Get) -> dict[str, object]:
 
 
 def plot_text(get: Get) -> Figure:
-    """Loss on held-out text along training, mean of the runs, and where every run ends."""
-    fig, (curves, ends) = style.figure(2)
+    """Loss on held-out text along training, mean of the runs, and of every run (dots)."""
+    fig, ax = style.figure(height=3.2)
     steps = get("language_gd").group("gd")["steps"]
-    found = losses(get)
     late = max(1, len(steps) - 4)  # before, a model says more of its start than of text
-    order = sorted(found, key=lambda name: found[name][-1].mean())
-    rows = [order.index(name) for name in MODELS]
-    ends.set_yticks(rows, LABELS)
-    for name, row, tick, colour in zip(MODELS, rows, ends.get_yticklabels(), style.PALETTE, strict=False):
-        nll = found[name].mean(-1)  # (T, R)
-        look = {"color": colour, "ls": "-" if name.startswith("gd") else "--"}
-        curves.plot(steps[late:], nll[late:].mean(1), marker=".", **look)
-        ends.plot(nll[-1], np.full(nll.shape[1], row), "o", ms=4, color=colour)
-        tick.set_color(colour)
-    ends.set(xlabel="nats a token at the end", ylim=(len(order) - 0.5, -0.5))
-    curves.set(xlabel="step", ylabel="nats a token, held out")
+    for (name, each), label, colour in zip(losses(get).items(), LABELS, style.PALETTE, strict=False):
+        nll = each.mean(-1)[late:]  # (T, R)
+        ax.plot(steps[late:], nll, "o", ms=3, color=colour, label="_")
+        ax.plot(steps[late:], nll.mean(1), color=colour, ls="-" if name.startswith("gd") else "--", label=label)
+    ax.set(xlabel="step", ylabel="nats a token, held out")
+    ax.set_ylim(ax.get_ylim())
+    style.name_ends(ax)
     return fig

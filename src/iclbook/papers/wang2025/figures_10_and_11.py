@@ -247,18 +247,20 @@ def plot_matrices(one: Learned) -> Figure:
         "W_V": ("$D$ reads $w$", beyond, (-0.4, d - 0.2)),
         "P": ("$E$ writes $f$", (-0.5, size, d + w), None),
     }
-    fig, axes = style.figure(len(panels), height=2.2)
+    fig, axes = style.figure(len(panels), height=2.5)
+    unreached = {"fill": False, "hatch": "////", "ec": "#9A9A94", "lw": 0}
+    vanishing = {"fill": False, "ec": style.COLOURS["theory"], "ls": ":", "lw": 2}
     for ax, (name, (does, (x, width, height), zero)) in zip(axes, panels.items(), strict=True):
         style.heatmap(ax, one.matrices[name][0], title=f"${name}$: {does}")
         for edge in (d - 0.5, d + w - 0.5):
             ax.axvline(edge, color=style.INK, lw=0.8)
-        ax.add_patch(Rectangle((x, -0.5), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
+        ax.add_patch(Rectangle((x, -0.5), width, height, **unreached))
         if zero:
-            ax.add_patch(
-                Rectangle((zero[0], -0.4), zero[1], size - 0.2, fill=False, ec=style.COLOURS["theory"], ls=":", lw=2)
-            )
+            ax.add_patch(Rectangle((zero[0], -0.4), zero[1], size - 0.2, **vanishing))
         ax.set_xticks([(d - 1) / 2, d + (w - 1) / 2, d + w + (w - 1) / 2], ["x", "w", "f"])
         ax.tick_params(length=0)
+    keys = [Rectangle((0, 0), 1, 1, **look) for look in (unreached, vanishing)]
+    fig.legend(keys, ["no gradient reaches it", "zero in gradient descent"], loc="outside lower center", ncols=2)
     return fig
 
 
@@ -273,13 +275,14 @@ def plot_products(found: dict[str, Learned]) -> Figure:
     scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
     rows["antisym.,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
-    fig, axes = style.figure(len(tasks), len(rows), height=6.8, width=5.4)
+    fig, axes = style.figure(len(tasks), len(rows), height=6.0, width=5.4)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for ax, matrix in zip(row, matrices, strict=True):
-            style.heatmap(ax, matrix, 1.0, annotate=".1f")
+            image = style.heatmap(ax, matrix, 1.0, annotate=".1f" if name == "$Q$" else None)
             for i in range(len(matrix) if name in scaled else 0):
                 ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, ec=style.INK, lw=1))
         row[0].set_ylabel(name)
     for ax, title in zip(axes[0], ("authors' $W_e$", "our draw 1", "our draw 2"), strict=True):
         ax.set_title(title, fontsize=9)
+    fig.colorbar(image, ax=axes, shrink=0.6, ticks=(-1, 0, 1), label="entry")
     return fig

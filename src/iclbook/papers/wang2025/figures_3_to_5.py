@@ -244,10 +244,10 @@ def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
     return found
 
 
-def _bars(ax: Axes, x: Any, values: Any, **how: Any) -> None:
+def _bars(ax: Axes, x: Any, values: Any, label: str, **how: Any) -> None:
     """Mean over runs with one standard deviation of each of ``values``, arrays ``(R,)``."""
     sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
-    ax.errorbar(x, [v.mean() for v in values], sd, ms=4, capsize=2, **how)
+    ax.errorbar(x, [v.mean() for v in values], sd, ms=4, capsize=2, **how)[0].set_label(label)
 
 
 GD = {"color": style.PALETTE[0], "marker": "o"}
@@ -255,36 +255,27 @@ TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 
 def plot_sweep(L: Sequence[int], s: Sweep, oracle: tuple[Estimate, Estimate]) -> Figure:
-    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook; dotted: the best possible accuracy and NLL on
-    their W_e."""
+    """Figure 3: accuracy and NLL against L for both kernels; crosses: the authors' notebook; dotted: the best possible accuracy and NLL on their W_e."""
     fig, axes = style.figure(2, 2, height=4.6, sharex=True, sharey="row")
-    says, look = printed("wang2025"), {"color": style.COLOURS["paper"]}
+    says, look = printed("wang2025"), {"color": style.COLOURS["paper"], "zorder": 4}
     for column, kernel in enumerate(("RBF", "softmax")):
         for ax, (what, label) in zip(axes[:, column], WHAT.items(), strict=True):
             _bars(ax, L, s[what, f"GD {kernel}"], label="GD", **GD)
             _bars(ax, L, s[what, f"TF {kernel}"], label="Trained TF", **TF)
             if kernel == "softmax":
-                _bars(ax, L, s[what, "GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
+                _bars(ax, L, s[what, "GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear attention")
                 crosses = {"GD": says[f"authors/{what}"][0], "Trained TF": says[f"authors/one_tf_{what}"]}
-                ax.plot([2048] * len(crosses), list(crosses.values()), "X", ms=7, zorder=4, label="paper", **look)
+                ax.plot([2048] * 2, list(crosses.values()), "X", ms=7, label="authors' notebook", **look)
                 for name, value in crosses.items():
                     where = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
                     ax.annotate(f"{name} ×", (2048, value), fontsize=8.5, **where, **look)
             style.log_ticks(ax, "x", L)
             ax.minorticks_off()
-            ax.set(xlim=(L[0] / 4.5, L[-1] * 1.3), ylabel="" if column else label)
-        axes[0, column].set_title(f"{kernel} attention")
+            ax.set(xlim=(L[0] / 4.5, L[-1] * 1.3), ylabel="" if column else label, title=f"{kernel} attention")
         for ax, best in zip(axes[:, column], oracle, strict=True):
             ax.axhline(best.value, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         axes[1, column].set(xlabel="training contexts L", ylim=(0.45, 3.3))
-    named = (
-        ("GD", GD, 0.69, "top"),
-        ("Trained TF", TF, 0.64, "top"),
-        ("GD, linear", {"color": style.PALETTE[6]}, 0.475, "bottom"),
-    )
-    for name, how, y, va in named:
-        axes[0, 1].text(L[-1], y, name, color=how["color"], ha="right", va=va, fontsize=9)
-    axes[0, 0].text(L[0], oracle[0].value - 0.01, "best possible", va="top", fontsize=9)
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig
 
 
@@ -293,16 +284,15 @@ def plot_two_blocks(L: Sequence[int], s: Sweep) -> Figure:
     fig, axes = style.figure(2, height=2.8)
     says = printed("wang2025")
     for ax, (what, label) in zip(axes, WHAT.items(), strict=True):
-        _bars(ax, L, s[what, "GD"], label="GD, 2 blocks", **GD)
-        _bars(ax, L, s[what, "TF"], label="Trained TF, 2 blocks", **TF)
+        _bars(ax, L, s[what, "GD"], label="GD", **GD)
+        _bars(ax, L, s[what, "TF"], label="Trained TF", **TF)
         for key, model, dashes in (("gd", "GD", "-"), ("tf", "Trained TF", "--")):
-            how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"authors' code, {model}"}
+            how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"{model}, authors' notebook"}
             ax.plot(says["authors/L"], says[f"authors/two_{key}_{what}"], dashes, **how)
         style.log_ticks(ax, "x", L)
         ax.minorticks_off()
         ax.set(xlabel="training contexts L", ylabel=label)
-    for text, height, look in (("GD", 0.83, GD), ("Trained TF", 0.33, TF), ("× authors' notebook", 0.08, how)):
-        axes[0].annotate(text, (0.3, height), xycoords="axes fraction", color=look["color"], fontsize=9)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
@@ -322,24 +312,30 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
 
 
 def plot_depths(found: ByDepth) -> Figure:
-    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks, with the printed score as a tick at its end;
+    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks, with the printed score as a dash at its end;
     bottom, both at the best validation record against the number of blocks, beside the printed scores."""
     fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("authors", "N = 125", style.PALETTE[2], "s"))
     for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
         for (k, arrays), colour in zip(found["authors"].items(), colours, strict=False):
-            along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=f"{k}")
-            end = (arrays["steps"][-1] * 1.12, says[f"authors/{what}"][k - 1])
-            along.plot(*end, "_", ms=9, mew=2, color=colour, clip_on=False)
+            name = f"{k} block{'s' * (k > 1)}"
+            along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=name)
         style.log_ticks(along, "x", (30, 300, 3000))
-        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125")
+        end = arrays["steps"][-1] * 1.3
+        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125", xlim=(22, end * 1.15))
+        along.margins(y=0.2)
+        along.set_ylim(along.get_ylim())
+        style.name_ends(along, 0.1)
+        for score, colour in zip(says[f"authors/{what}"], colours, strict=True):
+            (dash,) = along.plot(end, score, "_", ms=9, mew=2, color=colour)
+        along.legend([dash], ["printed"], fontsize=8, loc="lower right" if what == "accuracy" else "upper right")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
-        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2, "label": "authors' code"}
-        ax.errorbar(range(1, 7), says[f"authors/{what}"], says[f"authors/{what}_sd"], **paper)
-        ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
-    grid[0][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
-    grid[1][0].legend(fontsize=8, loc="center right")
+        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2}
+        ax.errorbar(range(1, 7), says[f"authors/{what}"], says[f"authors/{what}_sd"], **paper)[0].set_label("printed")
+        ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label, title="at the lowest validation NLL")
+        ax.set_ylim(ax.get_ylim())
+        style.name_ends(ax)
     return fig

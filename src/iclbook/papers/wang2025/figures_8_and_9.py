@@ -256,7 +256,7 @@ def own_kernel(units: Sequence[dict[tuple[str, str], np.ndarray]]) -> dict[str, 
 def plot_training(get: Get, bound: float) -> Figure:
     """Figure 8 (and linear attention): test accuracy against learning steps, every start and their mean; dots: mean maximum probability; shaded: above the printed
     bound."""
-    fig, axes = style.figure(3, 2, height=3.9, sharey=True)
+    fig, axes = style.figure(3, 2, height=4.1, sharey=True)
     axes[1, 2].remove()
     for ax, (kernel, name) in zip(axes.flat, NAMES.items(), strict=False):
         looks = zip(KINDS, style.PALETTE, ("GD", "Trained TF"), (0.16, 0.05), strict=False)
@@ -270,10 +270,10 @@ def plot_training(get: Get, bound: float) -> Figure:
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says, top = printed("wang2025")["section6/bound"], 0.68
         ax.axhspan(says, top, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="above the paper's bound")
-        ax.set(title=name, ylim=(0, top))
+        ax.set(title=name, ylim=(0, top), xlabel="learning steps")
         ax.set_xticks([0, steps[-1] // 2, steps[-1]], ["0", f"{steps[-1] // 2:,}", f"{steps[-1]:,}"])
     for row in axes:
-        row[0].set(xlabel="learning steps", ylabel="test accuracy")
+        row[0].set_ylabel("test accuracy")
     handles = {label: h for h, label in zip(*axes[0, 0].get_legend_handles_labels(), strict=True)}
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8)
     return fig
@@ -290,17 +290,16 @@ def over_square(ax: Axes, p: np.ndarray, ticks: Sequence[float] = ()) -> AxesIma
 
 
 def plot_maps(m: Maps) -> Figure:
-    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; discs: examples of the column's category; circles: the others (the paper writes
-    numbers, which overlap at this size)."""
+    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; dots: examples of the column's category (the paper writes the categories
+    of all examples, which overlap at this size)."""
     rows = {"truth": m.truth, "GD": m.gd.mean(0), "Trained TF": m.tf.mean(0)}
     fig, axes = style.figure(3, 3, width=6.2, height=5.4)
     for row, (name, p) in zip(axes, rows.items(), strict=True):
         for ax, category in zip(row, m.shown, strict=True):
             image = over_square(ax, p[category])
             own = m.tokens[:, 2] == category
-            ax.plot(*m.tokens[~own, :2].T, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
-            ax.plot(*m.tokens[own, :2].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
+            ax.plot(*m.tokens[own, :2].T, "o", ms=2.8, color="white", mec=style.INK, mew=0.5)
             axes[0, m.shown.index(category)].set_title(f"c = {category}")
         row[0].set_ylabel(name)
-    fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
+    fig.colorbar(image, ax=axes, shrink=0.7, ticks=(0, 0.5, 1), label="p(Y = c | x)")
     return fig
