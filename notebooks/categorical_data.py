@@ -523,8 +523,7 @@ sliders.show_kernels(few=not paper)
 # | $E$ | rows of $P$ | writes to $f$, not to the expectation $E_i$; the step on $f$ is $ED$ times that of GD |
 #
 # In GD $Q$ and $ED$ are multiples of the identity. In trained models the paper finds, too, that $A \approx B$ and $E \approx D^\top$, that $W_K$ ignores $w$ and that $W_V$ ignores $x$. We train at the
-# published code's length and rate, on several draws of $W_e$ and contexts, and for shorter on the authors' $W_e$. (No prompt gives a gradient to a share of {glue:text}`fig10/inert_share` of all entries;
-# these move by {glue:text}`fig10/inert_moved`.)
+# published code's length and rate, on several draws of $W_e$ and contexts, and for shorter on the authors' $W_e$.
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
 values, products = figures_10_and_11.records(get, profile)
@@ -670,7 +669,6 @@ record.all(
     | parameter_counts.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
-sliders.show_heads(few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Images
@@ -748,20 +746,11 @@ record.verdict("wang2025/fig5-right")
 # What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both
 # kinds.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
-style.show(
-    figure_5_right.plot_seen(pictures),
-    of=map(get, [n for n in studies if n.startswith(("images_seen", "images_short"))]),
-)
-
-# %% [markdown]
-# *In both pairs of networks, features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.*
-
 # %% tags=["remove-input"]
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
-# They gain {glue:text}`images/seen/blocks3` of accuracy
+# Features that learned to name the test classes help blocks and probe alike. They gain {glue:text}`images/seen/blocks3` of accuracy
 # with three blocks and {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison of the two classifiers is fair either way. But an accuracy on "unseen"
 # classes through features that saw them is not an accuracy on unseen classes.
 #
@@ -775,7 +764,19 @@ record.verdict("wang2025/q-unseen")
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
 # one block adds up**. A Transformer's weights depend on what the tokens are, so it can look up who the hero of a story was. A sum over positions cannot.
 
-# %% mystnb={"image": {"alt": "Boxes: positions make the scores, tokens what is weighed. Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"(p_i, w_{y_i})", "A position and its token."),
+    scores=(r"p_i, p_j", "How alike two positions are; no token is read."),
+    weights=(r"\kappa_m(p_i, p_j)", "A kernel for each head."),
+    values=(r"w_{y_i} - E_i", "The token less what is expected."),
+    answer=(
+        r"f_j \leftarrow f_j + \cdot",
+        "The function moves by weights times values.",
+    ),
+)
+
+# %% mystnb={"image": {"alt": "Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
 
@@ -941,11 +942,6 @@ assert query.min() < min(1.8, query[-1] - 0.1)
 # 38 do; appendix I.4 says "$t \to 0$" for infinity and "normalization" for exponentiation; and references lead astray (appendix B for C and D, (4) for (2) and (3), figures 5 and 6 for 12 and 13).
 #
 # Section 5's loss has lost its minus: a small step down on it gains {glue:text}`loss-sign/section_gain` nats of likelihood, on appendix I's loss {glue:text}`loss-sign/appendix_gain`.
-#
-# **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (of the old expectation is
-# left: {glue:text}`signs/section322`, {glue:text}`signs/printed_pair`). **The published code** holds the last embedding at zero. That costs nothing: one vector added to all embeddings changes neither
-# residuals nor probabilities ({glue:text}`q-code/held`). But its JAX version takes the block's kernel for the expectation, which is equation 6 for softmax ({glue:text}`q-code/softmax_expectation`)
-# and not for the other kernels ({glue:text}`q-code/kernel_expectation`). One block never reads it, and the figures with several blocks are for softmax.
 
 # %% tags=["hide-input"]
 record.all(errata.records())

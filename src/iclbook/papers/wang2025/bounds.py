@@ -34,8 +34,7 @@ def oracle(task: Categorical, contexts: int) -> tuple[Estimate, Estimate]:
 
 
 def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarray:
-    """Mean maximum probability of the quadrants ``(draws,)`` for draws of ``W_e ~ N(0, 1)``, exact over the categories: f is the embedding of one of C equally
-    likely categories, so the bound is ``1/C sum_c max_c' softmax_c'(w_c'^T w_c)``."""
+    """Mean maximum probability of the quadrants for draws of ``W_e`` ``(draws,)``, exactly: ``1/C sum_c max_c' softmax_c'(w_c'^T w_c)``."""
     w = torch.randn(draws, width, n_classes, generator=torch_rng(SEED), dtype=torch.float64)
     return torch.softmax(w.mT @ w, dim=1).amax(1).mean(1).numpy()
 

@@ -60,8 +60,7 @@ def functional_form(problems: int = 20) -> dict[str, Any]:
 
 
 def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
-    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them. Layers of self-attention whose weights
-    see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, any V and B: f stays a sum of one term a label. Two steps of descent are no such sum."""
+    """Section 2.3: two labels changed at once against the sum of both changes, relative; layers add ``sum_i kappa (V w_{y_i} - B f_i)``."""
 
     def interaction(psi: Tensor, y: Tensor, w: Tensor, rates: tuple[float, ...], **options: Any) -> float:
         f = partial(descent.functional_descent, [psi[:N] @ psi.T], w=w, rates=rates, **options)
@@ -231,8 +230,7 @@ EDGES, MIDDLES = ENDS[:-1] - 0.5, ENDS - ROWS / 2 - 0.5
 
 @torch.no_grad()
 def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn: columns ``e_i`` at the input and after
-    each block ``(K + 1, D, N + 1)``, and the matrices of one block by name."""
+    """A small context through the blocks (figures 1, 2): ``e_i`` at the input and after each block ``(K + 1, D, N + 1)``; one block's matrices by name."""
     literal = paired(fast_model("rbf", blocks, 5), LiteralBlocks, erasure="rbf", erase_query=True, lam=100.0)
     batch = sample_contexts(Anchors(n, ROWS[0]), 1, 8)
     states = torch.stack(literal.run(batch.context.double(), batch.query.double()))[:, 0]
@@ -241,8 +239,7 @@ def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarra
 
 @torch.no_grad()
 def architecture() -> dict[str, Any]:
-    """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block. Control: the least change of the two entries that blocks do
-    write."""
+    """Figures 1 and 2: x and w stay, the expectation's entry is right after every block. Control: the least change of what blocks do write."""
     literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
     states = torch.stack(literal.run(*eight_contexts())).mT  # (K + 1, B, N + 1, d + 3 d')
     kept, slot, f = states.split((D + WIDTH, WIDTH, WIDTH), dim=-1)

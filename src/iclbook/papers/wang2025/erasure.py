@@ -31,8 +31,7 @@ def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
 
 
 def quality(weights: Tensor) -> tuple[float, float]:
-    """Quality of erasure by attention weights ``(..., N, N)``: the share of positions at which the largest weight is the position's own, and the mean over positions
-    of ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions."""
+    """Share of positions whose largest weight ``(..., N, N)`` is their own, and mean over positions of ``sum_i |a_ji - delta_ji| / 2``."""
     n = weights.shape[-1]
     off = (weights - torch.eye(n, dtype=weights.dtype)).abs().sum(-1) / 2  # (..., N)
     own = weights.argmax(-1) == torch.arange(n)
@@ -40,8 +39,7 @@ def quality(weights: Tensor) -> tuple[float, float]:
 
 
 def head_quality(x: Tensor, kind: str, lam: float) -> tuple[float, float]:
-    """:func:`quality` of a head on covariates ``(contexts, N, d)``: of softmax, where ``d + 15`` is the width of the encoding, or of
-    ``exp(-lam^2 |x_j - x_i|^2 / 2)``."""
+    """:func:`quality` of a softmax head (encoding of width ``d + 15``) or of ``exp(-lam^2 |x_j - x_i|^2 / 2)``, covariates ``(contexts, N, d)``."""
     if kind == "softmax":
         return quality(softmax_weights(x, lam, x.shape[-1] + 15))
     return quality(torch.exp(-(lam**2) * torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") ** 2 / 2))
@@ -69,8 +67,7 @@ def records(found: Curves, contexts: int) -> dict[str, Any]:
 
 @torch.no_grad()
 def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
-    """Blocks of appendix D on covariates of length 1 of which two are equal: f of the query against exact steps, relative, for both erasure heads. Two equal
-    positions have one expectation. Softmax shares its weight between them and erases it; an RBF head gives each the whole weight and erases it twice."""
+    """f of the query against exact steps, relative, where two covariates are equal: softmax shares its weight between them, RBF erases twice."""
     task, (context, query) = Anchors(), eight_contexts(contexts)
     x = context[:, :-1] / context[:, :-1].norm(dim=1, keepdim=True)
     context[:, :-1] = torch.cat([x[:1], x[:-1]])

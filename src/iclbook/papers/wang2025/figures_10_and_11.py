@@ -11,7 +11,6 @@ from scipy.special import softmax
 
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
@@ -37,8 +36,7 @@ class Learned(NamedTuple):
 
 
 def products(m: dict[str, np.ndarray], free_sign: bool = False) -> Learned:
-    """The products of matrices. With a ``free_sign``, as linear attention leaves it, of each run the signs of W_Q and P that make the trace of Q positive: (Q, ED)
-    and (-Q, -ED) give the same predictions there."""
+    """The products of matrices. With ``free_sign``, which linear attention leaves, the signs of W_Q and P make the trace of Q positive in each run."""
     if free_sign:
         d = m["P"].shape[1] - 2 * m["embed"].shape[1]
         trace = np.einsum("rki,rki->r", m["W_K"][..., :d], m["W_Q"][..., :d])
@@ -138,8 +136,7 @@ def in_logits(one: Learned, tasks: Sequence[Quadrants], contexts: int = 256) -> 
 
 
 def every_kernel(get: Get) -> dict[str, Any]:
-    """Five kernels, mean over five starts (with linear attention, those that leave the plateau, with the free sign chosen): distance of E D from a multiple of I
-    in the coordinates of :func:`good_gauge`, and of A from B."""
+    """Five kernels, means over starts (linear: those off the plateau, sign chosen): E D from a multiple of I in :func:`good_gauge`; A from B."""
     learned = {k: stopped_parameters(get(f"square_{k}"), "tf") for k in NAMES}
     away = {k: distances(products(m, free_sign=k == "linear")) for k, m in learned.items()}
     left = near(get)
@@ -177,7 +174,7 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     values["fig10/fit_left"] = Estimate.runs(left)
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
-    values |= every_kernel(get) | inert(get, profile)
+    values |= every_kernel(get)
     return values | gauge(found, task) | inverse_values(found["true"]), found
 
 
@@ -199,15 +196,6 @@ def inverse_values(held: Learned) -> dict[str, Any]:
         "q-ed-inverse/other": other.tolist(),
         "q-ed-inverse/gap": Estimate.mean(own - other),
     }
-
-
-def inert(get: Get, profile: str) -> dict[str, float]:
-    """Share of the entries whose gradient is zero for every prompt, and their largest change during training over draws (published start)."""
-    task = Quadrants()
-    masks = {name: mask.numpy() for name, mask in TrainedStep(task.d, task.n_classes, task.width).inert().items()}
-    every = [get(f"long{u}").group("code") for u in range(SIZES[profile].units)]
-    moved = [np.abs(one[name][-1] - one[name][0])[:, mask].max() for one in every for name, mask in masks.items()]
-    return {"fig10/inert_share": float(np.mean(list(masks.values()))), "fig10/inert_moved": float(max(moved))}
 
 
 @torch.no_grad()
@@ -265,8 +253,7 @@ def plot_matrices(one: Learned) -> Figure:
 
 
 def plot_products(found: dict[str, Learned]) -> Figure:
-    """Figure 11 on the authors' W_e and on the first draws of ours: ``Q = A^T B``, E D, and E D in coordinates that fit the true embeddings, each divided by its
-    largest entry; and the antisymmetric part of E D in coordinates that make its symmetric part I. Framed: the diagonal, which alone gradient descent has."""
+    """Figure 11 on the authors' W_e and two draws of ours: Q, E D, E D fitted to the true embeddings, over their largest entries; E D antisymmetric."""
     theirs, ours = (found[each].matrices for each in ("authors", "code"))
     one = products({name: np.concatenate([part[:1], ours[name][:2]]) for name, part in theirs.items()})
     tasks = [PublishedQuadrants(source="training"), *(Quadrants(embed_seed=FIRST + u) for u in range(2))]

@@ -49,8 +49,7 @@ TWO_BLOCKS = {"GD": ("published_blocks", "softmax-2"), "TF": ("published_two_tf"
 
 
 def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> Sweep:
-    """Figure 3 or figure 5, left: scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train`` is the mean
-    minibatch loss over the recorded stretch that ends there."""
+    """Scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train``: the minibatch loss up to there."""
     return {
         (what, model): [stopped(get(f"{study}_L{n}").group(group), name) for n in L]
         for what, name in (("accuracy", "accuracy_test"), ("nll", "nll_test"), ("train", "loss"))
@@ -64,8 +63,7 @@ def means(runs: Sequence[np.ndarray]) -> list[float]:
 
 
 def reached(L: Sequence[int], near: np.ndarray) -> int:
-    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies between
-    this one and the number before it in L."""
+    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none."""
     return next((n for i, n in enumerate(L) if near[i:].all()), NEVER)
 
 
@@ -107,8 +105,7 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
 
 
 def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
-    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for one and two blocks: does
-    Trained TF lag for want of data (it fits its contexts better than new ones) or of optimisation (it does not fit them)? NLL at the best validation record."""
+    """Figure 5, left: Trained TF against GD; ``q-gap``: whether it lags for want of data (``overfit``) or of optimisation (``unfitted``), NLL."""
     gd, tf = deep["nll", "GD"], deep["nll", "TF"]
     few = len(gd[0])  # starts at the smallest L; the largest has more
     found: dict[str, Any] = {
@@ -135,8 +132,7 @@ def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
 
 
 def of_printed_values() -> dict[str, Any]:
-    """Figures 4 and 5 (left) by the values that the authors' notebook prints, at one and at two blocks of Trained TF. Printed spreads are those of a population
-    (``np.std``) of five."""
+    """Figures 4 and 5 (left) by the values that the authors' notebook prints; its spreads are those of a population (``np.std``) of five."""
     says = printed("wang2025")
     nll, accuracy, L = says["authors/nll"], says["authors/accuracy"], says["authors/L"]
     gaps = np.subtract(says["authors/two_tf_nll"], says["authors/two_gd_nll"])
@@ -164,8 +160,7 @@ def by_depth(get: Get, L: Sequence[int]) -> ByDepth:
 
 
 def figure_4(found: ByDepth, more: Results) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks on each data, what the second block gains (paired by seed), what each further block gains, and what the deepest
-    models gain over three blocks, with ``more`` starts of these. ``at_end`` counts the runs that are best at their last record, which have not converged."""
+    """Figure 4: scores by number of blocks, gains of each further block and of the deepest over three; ``at_end``: runs that had not converged."""
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
@@ -193,8 +188,7 @@ def figure_4(found: ByDepth, more: Results) -> dict[str, Any]:
 
 
 def new_draws(get: Get, profile: str) -> dict[str, Any]:
-    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add. The
-    error of the spread between units is that of its difference from the spread within them."""
+    """Figures 3 to 5 (left) on new draws of everything. Errors are those of units' means; the spread's is that of its difference from the inner one."""
 
     def of(study: str, group: str, what: str) -> np.ndarray:  # (units, inits)
         units = range(SIZES[profile].units)
@@ -312,8 +306,7 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
 
 
 def plot_depths(found: ByDepth) -> Figure:
-    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks, with the printed score as a dash at its end;
-    bottom, both at the best validation record against the number of blocks, beside the printed scores."""
+    """Figure 4: accuracy and NLL along training for each number of blocks, printed scores as dashes; and both at the best validation record."""
     fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("authors", "N = 125", style.PALETTE[2], "s"))
