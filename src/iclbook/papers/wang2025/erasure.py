@@ -122,12 +122,10 @@ def plot_erasure(found: Curves) -> Figure:
 def plot_drift(found: dict[str, Any]) -> Figure:
     """Relative difference of f between softmax erasure and exact steps, by block from the third on (:func:`drift_records`)."""
     fig, ax = style.figure(height=2.7)
-    low, high = (found[f"deep-erasure/{name}"].value for name in ("quadrants", "anchors"))
-    blocks = range(3, 3 + len(low))
-    ax.plot(blocks, low, marker="o", color=style.PALETTE[3], label="quadrants (d = 2, N = 100)")
-    ax.plot(blocks, high, marker="s", color=style.PALETTE[0], label="appendix E (d = 10, N = 10)")
-    ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=blocks, ylim=(1e-4, 8))
-    look = {"ha": "center", "fontsize": 9}
-    ax.text(4.5, 2 * low[1], "quadrants (d = 2, N = 100)", color=style.PALETTE[3], va="bottom", **look)
-    ax.text(5, high[2] / 2.5, "appendix E (d = 10, N = 10)", color=style.PALETTE[0], va="top", **look)
+    names = {"quadrants": "quadrants\n(d = 2, N = 100)", "anchors": "appendix E\n(d = 10, N = 10)"}
+    for (name, label), marker, colour in zip(names.items(), "os", (style.PALETTE[3], style.PALETTE[0]), strict=True):
+        values = found[f"deep-erasure/{name}"].value
+        ax.plot(range(3, 3 + len(values)), values, marker=marker, color=colour, label=label)
+    ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=range(3, 7), ylim=(1e-5, 8))
+    style.name_ends(ax)
     return fig

@@ -37,14 +37,12 @@ class Learned(NamedTuple):
 
 def products(m: dict[str, np.ndarray], free_sign: bool = False) -> Learned:
     """The products of matrices. With ``free_sign``, which linear attention leaves, the signs of W_Q and P make the trace of Q positive in each run."""
-    if free_sign:
-        d = m["P"].shape[1] - 2 * m["embed"].shape[1]
-        trace = np.einsum("rki,rki->r", m["W_K"][..., :d], m["W_Q"][..., :d])
-        sign = np.where(trace < 0, -1.0, 1.0)[:, None, None]
-        m = m | {"W_Q": sign * m["W_Q"], "P": sign * m["P"]}
     w = m["embed"].shape[1]
     d = m["P"].shape[1] - 2 * w
     a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
+    if free_sign:
+        sign = np.where(np.einsum("rki,rki->r", a, b) < 0, -1.0, 1.0)[:, None, None]
+        b, m = sign * b, m | {"W_Q": sign * m["W_Q"], "P": sign * m["P"]}
     e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
     return Learned(m, a, b, e, v, np.einsum("rki,rkj->rij", a, b), e @ v)
 

@@ -320,8 +320,8 @@ def plot_depths(found: ByDepth) -> Figure:
         along.margins(y=0.2)
         along.set_ylim(along.get_ylim())
         style.name_ends(along, 0.1)
-        for score, colour in zip(says[f"authors/{what}"], colours, strict=True):
-            (dash,) = along.plot(end, score, "_", ms=9, mew=2, color=colour)
+        for k, score in enumerate(says[f"authors/{what}"]):
+            (dash,) = along.plot(end, score, "_", ms=9, mew=2, color=colours[k], label=f"printed, {k + 1}")
         along.legend([dash], ["printed"], fontsize=8, loc="lower right" if what == "accuracy" else "upper right")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
