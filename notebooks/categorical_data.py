@@ -80,7 +80,7 @@ get, studies = (
 #
 # $$ f(x_j) \leftarrow f(x_j) + \frac{\alpha}{N} \sum_{i=1}^N \bigl[w_{y_i} - \mathbb{E}(w \mid f(x_i))\bigr]\, \kappa(x_i, x_j). $$
 #
-# Each example pulls $f$ towards the embedding of its label and away from the expected one. At first $f = 0$ and the expectation is the same everywhere, so the first step needs only self-attention.
+# Here $\mathbb{E}(w \mid f) = \sum_c w_c\, \mathrm{softmax}_c(w_c^\top f)$ is the *expected embedding*. Each example pulls $f$ towards the embedding of its label and away from the expected one. At first $f = 0$ and the expectation is the same everywhere, so the first step needs only self-attention.
 # Later it is a softmax of $f$, and so the paper's blocks have a second layer. Would more self-attention do? If its weights see the covariates alone, $f$ stays a sum of one term for each label. Two
 # steps of descent are no such sum: if two labels change at once, $f$ does not move by the sum of the two single changes (off by at least {glue:text}`self-attention/two` of a single change).
 
@@ -215,7 +215,7 @@ style.show(erasure.plot_erasure(curves))
 record.all(erasure.records(curves, 200 if paper else 20))
 
 # %% [markdown]
-# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention; zero is drawn at $10^{-12}$.*
+# *The RBF head erases exactly once $\lambda$ is large; the softmax head need not. Distance: half the sum of $|a_{ij} - \delta_{ij}|$ over a row of attention.*
 
 # %% tags=["remove-input"]
 record.verdicts("erasure", "q-erasure")
@@ -262,8 +262,8 @@ style.show(bounds.plot_bounds(samples, bound))
 record.all(values)
 
 # %% [markdown]
-# *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E
-# (long dashes). Short dashes: the printed bound of figure 8.*
+# *The best accuracy that any model can reach moves with the draw of $W_e$ (a dot each). With normal $x$, no draw here reaches the best accuracy that the authors' code prints for appendix E.
+# The kernel has the distance or its square. Diamond: the $W_e$ of figure 8, beside the printed bound.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/q-we-draw")
@@ -304,8 +304,8 @@ record.all(figures_3_to_5.figure_3(get, L, sweep))
 record.all(figures_3_to_5.new_draws(get, profile))
 
 # %% [markdown]
-# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Mean and standard deviation over {glue:text}`fig3/seeds` initialisations (Trained TF with RBF: the
-# second number). Crosses: the authors' notebook. Dotted: the best possible on their $W_e$. {glue:text}`time/fig3` minutes of training.*
+# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Means and standard deviations over initialisations, {glue:text}`fig3/seeds` of them: the
+# smaller number is for Trained TF with RBF. The best possible is that on the authors' $W_e$. {glue:text}`time/fig3` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
@@ -325,7 +325,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_accuracy_gap` |
 #
 # With few contexts the one layer of appendix C does better here than the authors' crosses say: its accuracy is {glue:text}`fig3/printed_accuracy` above theirs. The published program has more than this
-# layer. Its block has an erasing head and cross-attention even when it is alone, its scores are not divided by a root, its weights start from another law, gradients are clipped to a norm of 0.001, and
+# layer. Its block has an erasing head and cross-attention even when it is alone (one step needs neither), its scores are not divided by a root, its weights start from another law, gradients are clipped to a norm of 0.001, and
 # Adam's second decay rate is 0.98. Built and trained so, Trained TF differs from the authors' numbers by {glue:text}`fig3/program_accuracy` in accuracy and by {glue:text}`fig3/program_nll` nats.
 #
 # These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` in accuracy and
@@ -347,8 +347,8 @@ record.all(figures_3_to_5.on_the_authors_contexts(get, profile))
 record.all(construction.absorbed() | figures_3_to_5.of_printed_values())
 
 # %% [markdown]
-# *A second block helps, further blocks help less, and the printed scores (crosses) lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention on the
-# authors' contexts: above, test scores along training, with the printed scores as ticks at the end; below, the test scores where the validation NLL is lowest. {glue:text}`time/fig4` minutes.*
+# *A second block helps, further blocks help less, and the printed scores lie near $N = 125$, not near $N = 10$ (paper: figure 4). GD with softmax attention on the
+# authors' contexts: above, test scores along training, with the printed scores as dashes at the end; below, the test scores where the validation NLL is lowest. {glue:text}`time/fig4` minutes.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig4", "n10", "q-published")
@@ -362,7 +362,7 @@ record.verdicts("fig4", "n10", "q-published")
 # | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/authors_gain` |
 # | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/authors_steps` |
 #
-# The figure is judged where the crosses lie, at $N = 125$ on the authors' contexts. Six blocks gain {glue:text}`fig4/authors_late` nats over three there, and {glue:text}`fig4/printed_late` in the
+# The figure is judged where the printed scores lie, at $N = 125$ on the authors' contexts. Six blocks gain {glue:text}`fig4/authors_late` nats over three there, and {glue:text}`fig4/printed_late` in the
 # printed values. Of {glue:text}`fig4/authors_runs` runs {glue:text}`fig4/authors_at_end` were still improving at the end. The paper calls the gain in NLL the more substantial one. From one to six
 # blocks the printed NLL falls by a larger fraction than the printed accuracy rises; the fractions differ by {glue:text}`fig4/printed_more`.
 #
@@ -473,8 +473,8 @@ style.show(figures_8_and_9.plot_maps(maps), of=map(get, ["published_map"]))
 record.all(values)
 
 # %% [markdown]
-# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. Circles: the context's examples; discs:
-# those of the column's category.*
+# *GD and Trained TF draw the same regions over the square (paper: figure 9). RBF attention on the authors' own context, mean over initialisations. Dots: the context's examples of the
+# column's category.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig9", "q-own-kernel")
@@ -523,8 +523,7 @@ sliders.show_kernels(few=not paper)
 # | $E$ | rows of $P$ | writes to $f$, not to the expectation $E_i$; the step on $f$ is $ED$ times that of GD |
 #
 # In GD $Q$ and $ED$ are multiples of the identity. In trained models the paper finds, too, that $A \approx B$ and $E \approx D^\top$, that $W_K$ ignores $w$ and that $W_V$ ignores $x$. We train at the
-# published code's length and rate, on several draws of $W_e$ and contexts, and for shorter on the authors' $W_e$. (No prompt gives a gradient to a share of {glue:text}`fig10/inert_share` of all entries;
-# these move by {glue:text}`fig10/inert_moved`.)
+# published code's length and rate, on several draws of $W_e$ and contexts, and for shorter on the authors' $W_e$.
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
 values, products = figures_10_and_11.records(get, profile)
@@ -535,8 +534,8 @@ style.show(
 record.all(values)
 
 # %% [markdown]
-# *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, the authors' $W_e$, published start; each matrix is divided by its largest entry. Hatched:
-# entries that no gradient reaches; framed: zero in gradient descent. {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its
+# *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, the authors' $W_e$, published start; each matrix is divided by its largest entry.
+# {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its
 # training started near zero, as the published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the
 # logits. And with $W_e$ learned, $ED$ has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative
 # difference {glue:text}`q-ed-gauge/logits`; a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose coordinates in which the symmetric part $S$
@@ -564,7 +563,7 @@ style.show(
 
 # %% [markdown]
 # *$Q$ is nearly a multiple of the identity; $ED$ is not, as trained or where the learned embeddings fit the true ones (paper: figure 11). Only its antisymmetric part, in coordinates with $S = I$,
-# means something by itself, and it is small. The authors' $W_e$ (shorter training) and two draws of ours; gradient descent has the framed entries alone; the first three rows are divided by their largest entries. The largest distance of $ED$ from
+# means something by itself, and it is small. The authors' $W_e$ (shorter training) and two draws of ours; gradient descent has the framed entries alone; the matrices of the first three rows are divided by their largest entries. The largest distance of $ED$ from
 # $I$, or of $E$ from $D^\top$, with $S = I$ is {glue:text}`fig10/worst`.*
 
 # %% tags=["remove-input"]
@@ -637,7 +636,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Theorem 2 holds for $B$, nearly all of whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. Discs: on the diagonal; crosses: off it. The
+# *Theorem 2 holds for $B$, nearly all of whose marks lie within the grey band of two standard errors, but not for $T$ or the block of $W_V$ from $F$ to $F$, unless $W_e$ is rotated at random in each prompt. The
 # point was found by L-BFGS, {glue:text}`thm2/fixed_flow_drop` nats below its start; the prompts are new.*
 
 # %% tags=["remove-input"]
@@ -670,7 +669,6 @@ record.all(
     | parameter_counts.parameters()
 )
 record.verdicts("gaussian", "multi-kernel")
-sliders.show_heads(few=not paper)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Images
@@ -723,7 +721,7 @@ style.show(
 )
 
 # %% [markdown]
-# *One block stays behind linear probing, two and three come near it (paper: figure 5, right). Softmax attention. Solid: unseen classes, with the range over runs; dashed: training classes.*
+# *One block stays behind linear probing, two and three come near it (paper: figure 5, right). Softmax attention. Solid: unseen classes, with the range over runs.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-right")
@@ -748,20 +746,11 @@ record.verdict("wang2025/fig5-right")
 # What does "unseen class" mean here? The classifier's training never met the 100 classes. The *features* of the paper did: VGG learned to name all 1,000, the 100 included. So we train networks of both
 # kinds.
 
-# %% tags=["hide-input"] mystnb={"image": {"alt": "Accuracy of one block, three blocks and the linear probe with features trained on 900 and on all 1,000 classes."}}
-style.show(
-    figure_5_right.plot_seen(pictures),
-    of=map(get, [n for n in studies if n.startswith(("images_seen", "images_short"))]),
-)
-
-# %% [markdown]
-# *In both pairs of networks, features that learned to name the test classes help blocks and probe alike. Accuracy on the test classes; a line joins one pair of networks.*
-
 # %% tags=["remove-input"]
 record.verdict("wang2025/q-unseen")
 
 # %% [markdown]
-# They gain {glue:text}`images/seen/blocks3` of accuracy
+# Features that learned to name the test classes help blocks and probe alike. They gain {glue:text}`images/seen/blocks3` of accuracy
 # with three blocks and {glue:text}`images/seen/probe` with the probe (one number for each pair of networks). The comparison of the two classifiers is fair either way. But an accuracy on "unseen"
 # classes through features that saw them is not an accuracy on unseen classes.
 #
@@ -775,12 +764,24 @@ record.verdict("wang2025/q-unseen")
 # In section 6.3 positions are the covariates and tokens the categories (figure 7). So the attention weights of a block depend on positions and on no token, and **what the tokens of a story do to $f$ in
 # one block adds up**. A Transformer's weights depend on what the tokens are, so it can look up who the hero of a story was. A sum over positions cannot.
 
-# %% mystnb={"image": {"alt": "Boxes: positions make the scores, tokens what is weighed. Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
+# %% tags=["remove-input"]
+show_attention(
+    tokens=(r"(p_i, w_{y_i})", "A position and its token."),
+    scores=(r"p_i, p_j", "How alike two positions are; no token is read."),
+    weights=(r"\kappa_m(p_i, p_j)", "A kernel for each head."),
+    values=(r"w_{y_i} - E_i", "The token less what is expected."),
+    answer=(
+        r"f_j \leftarrow f_j + \cdot",
+        "The function moves by weights times values.",
+    ),
+)
+
+# %% mystnb={"image": {"alt": "Weights of three heads over positions for two stories, which coincide; f for both, which differs."}} tags=["hide-input"]
 style.show(figure_7.plot_tensors())
 record.all(figure_7.records() | figure_7.printed_scores())
 
 # %% [markdown]
-# *Scores see positions alone, so two stories of other words (circles, crosses) have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
+# *Scores see positions alone, so two stories of other words have the same attention weights, and only $f$ differs (paper: figure 7). A small model with random parameters.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig7", "params", "q-params")
@@ -799,7 +800,7 @@ record.verdicts("fig7", "params", "q-params")
 # Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories, and endings graded by GPT-4o. Neither is at hand, so these rows are out of reach. Five models of one size stand
 # in for them, {glue:text}`text/seeds` runs each, on the King James Bible. Every tenth of its chapters is held out.
 
-# %% mystnb={"image": {"alt": "Left: loss on held-out text falls along training for five models. Right: where each run ends; the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Loss on held-out text falls along training for five models: the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
 style.show(
     figure_7.plot_text(get),
     of=[get(name) for name in studies if name.startswith("language_")],
@@ -807,7 +808,7 @@ style.show(
 record.all(figure_7.text_records(get))
 
 # %% [markdown]
-# *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. The second panel shows every run's end.*
+# *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. Lines: means; dots: every run.*
 
 # %% tags=["remove-input"]
 record.verdicts("language")
@@ -831,7 +832,7 @@ record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 #
 # A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no longer
 # covariate points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention only
-# some starts do. With learned embeddings its matrices are fixed only up to a change of basis: the layer takes a gradient step for *some* embeddings. Images and text are stand-ins here, so what the
+# some starts do. With learned embeddings its matrices are fixed only up to a change of basis: the layer takes a gradient step for *some* embeddings ([what Trained TF learns](#what-trained-tf-learns)). Images and text are stand-ins here, so what the
 # paper says of ImageNet and TinyStories is open.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -941,11 +942,6 @@ assert query.min() < min(1.8, query[-1] - 0.1)
 # 38 do; appendix I.4 says "$t \to 0$" for infinity and "normalization" for exponentiation; and references lead astray (appendix B for C and D, (4) for (2) and (3), figures 5 and 6 for 12 and 13).
 #
 # Section 5's loss has lost its minus: a small step down on it gains {glue:text}`loss-sign/section_gain` nats of likelihood, on appendix I's loss {glue:text}`loss-sign/appendix_gain`.
-#
-# **No slips, though they look like some.** The minus that erases stands in $W_V$ in section 3.2.2, and is left to $P^{(1)}, P^{(2)}$ in equations 35 to 37. Each form erases (of the old expectation is
-# left: {glue:text}`signs/section322`, {glue:text}`signs/printed_pair`). **The published code** holds the last embedding at zero. That costs nothing: one vector added to all embeddings changes neither
-# residuals nor probabilities ({glue:text}`q-code/held`). But its JAX version takes the block's kernel for the expectation, which is equation 6 for softmax ({glue:text}`q-code/softmax_expectation`)
-# and not for the other kernels ({glue:text}`q-code/kernel_expectation`). One block never reads it, and the figures with several blocks are for softmax.
 
 # %% tags=["hide-input"]
 record.all(errata.records())

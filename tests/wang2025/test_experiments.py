@@ -109,17 +109,6 @@ def test_errors_over_draws_and_contexts():
     assert drifts[0] / drifts[1] == pytest.approx(2, rel=0.2)
 
 
-def test_the_first_two_drifts_are_reported_by_the_larger(monkeypatch):
-    exact, erased = torch.ones(2, 3, 6, 4)  # of both data sets: contexts, blocks, width
-    erased = erased.clone()
-    erased[:, :2] = torch.tensor([1.1, 1.3])[:, None]
-    every = iter([exact, erased] * 2)
-    monkeypatch.setattr(erasure, "steps_of", lambda *_: next(every))
-    found = erasure.drift_records(3)
-    assert found["deep-erasure/first_two"] == pytest.approx(0.3, rel=1e-5)
-    assert found["deep-erasure/anchors"].value == pytest.approx(np.zeros(4))
-
-
 def test_coordinates_undo_any_choice_of_basis():
     """E D turned by a random G (``G E``, ``D G^T``) has the same distance in the coordinates that are chosen; an antisymmetric part stays, an indefinite one has none."""
     source = np.random.default_rng(0)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from iclbook.models.language import KERNELS, GDLanguage, TransformerLanguage
+from iclbook.papers.wang2025 import descent
 
 V, S, D, M, B = 11, 7, 8, 2, 3
 GD = [
@@ -80,15 +81,6 @@ def test_no_model_sees_the_future(kind, kwargs):
     assert (model(y)[4:] - model(other)[4:]).abs().amax((1, 2)).min() > 1e-3
 
 
-def interaction(model, read):
-    """How far the effect of two changed tokens on ``read(model, y)`` at the last position is from the sum of their effects, relative."""
-    y = stories()[:, :1]
-    one, two, both = y.clone(), y.clone(), y.clone()
-    one[1], two[3], both[1], both[3] = (y[1] + 1) % V, (y[3] + 1) % V, (y[1] + 1) % V, (y[3] + 1) % V
-    start, a, b, ab = (read(model, x)[-1] for x in (y, one, two, both))
-    return float((ab - a - b + start).abs().max() / (a - start).abs().max())
-
-
 def gd_step(model, y):
     """f of one block before anything nonlinear."""
     kept = []
@@ -109,8 +101,9 @@ def transformer_step(model, y):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_attention_of_one_gd_block_sees_positions_alone(kernel):
     """The theorem of the chapter: the weights take no token, so what the tokens of a story do to f adds up. A Transformer's do not."""
-    assert interaction(made(GDLanguage, kernel=kernel), gd_step) < 1e-12
-    assert interaction(made(TransformerLanguage), transformer_step) > 1e-2
+    gd, tf = made(GDLanguage, kernel=kernel), made(TransformerLanguage)
+    assert descent.interaction(lambda y: gd_step(gd, y)[-1], stories()[:, :1], (1, 3), V) < 1e-12
+    assert descent.interaction(lambda y: transformer_step(tf, y)[-1], stories()[:, :1], (1, 3), V) > 1e-2
 
 
 def counted(kind, vocabulary=50_257, **kwargs):

@@ -1,7 +1,5 @@
 """wang2025: the data, the closed forms, Theorem 2's test, and mutations that turn their claims red."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -80,19 +78,9 @@ def test_equations_fail_as_printed_and_hold_as_meant():
     assert failing(result) == {part.key for part in ledger("wang2025").claim("wang2025/typos").parts}
     meant = {
         "eq14/with_mean", "eq11/from_one", "eq26/mended", "eq39/meant", "eq49/own", "eq54/corrected", "eq57/mended", "xi/mended",
-        "signs/section322", "signs/printed_pair", "q-code/held", "q-code/softmax_expectation",
     }  # fmt: skip
     assert max(values[key] for key in meant) <= 1e-12
     assert values["loss-sign/appendix_gain"] > 0 > values["loss-sign/section_gain"]
-    assert min(values["q-code/kernel_expectation"]) > 0.01
-
-
-def test_expectation_is_the_mean_embedding():
-    w, f = torch.randn(5, 25, dtype=torch.float64), torch.randn(3, 5, dtype=torch.float64)
-    for row, x in zip(descent.expectation(w, f), f, strict=True):
-        p = [math.exp(float(w[:, c] @ x)) for c in range(25)]
-        mean = sum(p[c] * w[:, c] for c in range(25)) / sum(p)
-        torch.testing.assert_close(row, mean, rtol=1e-12, atol=1e-12)
 
 
 # -- erasure ------------------------------------------------------------------------------------------------------------
@@ -152,13 +140,6 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     assert shortfall == pytest.approx(off_identity**2)
     assert judge("wang2025/eq58", {"eq58/equality": 0.0, "eq58/without_symmetry": shortfall}).word in GREEN
     assert judge("wang2025/eq58", {"eq58/equality": 1e-3, "eq58/without_symmetry": shortfall}).word in RED
-
-
-def test_several_steps_and_one_are_told_apart(monkeypatch):
-    monkeypatch.setattr(construction, "gap", lambda parameters, functions: 0.5)
-    found = construction.gaussian(2)
-    assert found["gaussian/steps"] == 0.5
-    assert found["gaussian/he2025"] < 1e-12
 
 
 def test_the_defect_is_the_largest_over_all_matrices():

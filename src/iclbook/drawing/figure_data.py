@@ -214,7 +214,8 @@ def _bars(bars: BarContainer, legend: _Series) -> Iterator[Row]:
 def _error_bars(container: ErrorbarContainer, legend: _Series) -> Iterator[Row]:
     line, _, sticks = container
     colour = line.get_color() if line is not None else sticks[0].get_color()
-    series = legend.of(container, colour)
+    own = line is not None and not str(line.get_label()).startswith("_")  # a name of the line, without its bars
+    series = legend.of(line if own else container, colour)
     for (x0, y0), (x1, y1) in (segment for stick in sticks for segment in stick.get_segments()):
         place, ends = ({"x": x0}, (y0, y1)) if x0 == x1 else ({"y": y0}, (x0, x1))
         yield {"series": series, "kind": "error bar", **place, "low": min(ends), "high": max(ends)}

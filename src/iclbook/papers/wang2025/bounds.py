@@ -34,8 +34,7 @@ def oracle(task: Categorical, contexts: int) -> tuple[Estimate, Estimate]:
 
 
 def quadrant_bounds(draws: int, width: int = 5, n_classes: int = 20) -> np.ndarray:
-    """Mean maximum probability of the quadrants ``(draws,)`` for draws of ``W_e ~ N(0, 1)``, exact over the categories: f is the embedding of one of C equally
-    likely categories, so the bound is ``1/C sum_c max_c' softmax_c'(w_c'^T w_c)``."""
+    """Mean maximum probability of the quadrants for draws of ``W_e`` ``(draws,)``, exactly: ``1/C sum_c max_c' softmax_c'(w_c'^T w_c)``."""
     w = torch.randn(draws, width, n_classes, generator=torch_rng(SEED), dtype=torch.float64)
     return torch.softmax(w.mT @ w, dim=1).amax(1).mean(1).numpy()
 
@@ -48,8 +47,9 @@ def quadrant_bound(w: torch.Tensor) -> float:
 def records(draws: int, few: int, contexts: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Values for the ledger, from many draws of W_e, and best accuracies for a few, words -> ``(few,)``, for the figure."""
     tasks: dict[str, Categorical] = {"quadrants": Quadrants(N=1)}
+    distance = ("distance $r$", "squared, $r^2$")
     for inputs, squared in READINGS:
-        tasks[f"$x$ {inputs}, ${'r^2' if squared else 'r'}$"] = Anchors(inputs=inputs, squared=squared)
+        tasks[f"$x$ {inputs},\n{distance[squared]}"] = Anchors(inputs=inputs, squared=squared)
     samples = {  # the draws of W_e share their contexts
         words: np.array([oracle(replace(task, embed_seed=seed), contexts)[0].value for seed in range(few)])
         for words, task in tasks.items()
@@ -80,7 +80,7 @@ def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
         y = -i + rng.uniform(-0.18, 0.18, len(values))
         ax.plot(values, y, "o", ms=4, alpha=0.6, color=style.PALETTE[3 if i == 0 else 0])
     ax.plot([own], [0], "D", ms=6, color=style.INK, zorder=4)
-    ax.annotate("drawn here ", (own, 0), (own, 0.4), fontsize=9, ha="right")
+    ax.annotate("used here ", (own, 0), (own, 0.4), fontsize=9, ha="right")
     best = max(says["authors/accuracy"])
     for value, low, high, at, side in (
         (says["section6/bound"], -0.4, 0.55, 0.55, "left"),
@@ -89,6 +89,6 @@ def plot_bounds(samples: Mapping[str, np.ndarray], own: float) -> Figure:
         ax.plot([value] * 2, [low, high], color=colour, ls="--", label="paper")
         ax.annotate(f" printed: {number(value)} ", (value, at), color=colour, fontsize=9, ha=side, va="center")
     ax.set_yticks(-np.arange(len(samples)), list(samples))
-    ax.set(xlabel="best possible accuracy (mean of the largest probability)", ylim=(-4.6, 0.9))
+    ax.set(xlabel="best possible accuracy (a dot: one draw of $W_e$)", ylim=(-4.6, 0.9))
     ax.grid(axis="y", visible=False)
     return fig

@@ -60,8 +60,7 @@ def functional_form(problems: int = 20) -> dict[str, Any]:
 
 
 def self_attention_alone(problems: int = 20, layers: int = 4) -> dict[str, Any]:
-    """Section 2.3: two labels changed at once against the sum of both changes, at the query, relative to one of them. Layers of self-attention whose weights
-    see covariates add ``sum_i kappa(x_i, x_j) (V w_{y_i} - B f_i)``, any V and B: f stays a sum of one term a label. Two steps of descent are no such sum."""
+    """Section 2.3: two labels changed at once against the sum of both changes, relative; layers add ``sum_i kappa (V w_{y_i} - B f_i)``."""
 
     def interaction(psi: Tensor, y: Tensor, w: Tensor, rates: tuple[float, ...], **options: Any) -> float:
         f = partial(descent.functional_descent, [psi[:N] @ psi.T], w=w, rates=rates, **options)
@@ -231,8 +230,7 @@ EDGES, MIDDLES = ENDS[:-1] - 0.5, ENDS - ROWS / 2 - 0.5
 
 @torch.no_grad()
 def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """A small context through the blocks (figures 1 and 2), lambda = 100 so that the erasure's matrices can be drawn: columns ``e_i`` at the input and after
-    each block ``(K + 1, D, N + 1)``, and the matrices of one block by name."""
+    """A small context through the blocks (figures 1, 2): ``e_i`` at the input and after each block ``(K + 1, D, N + 1)``; one block's matrices by name."""
     literal = paired(fast_model("rbf", blocks, 5), LiteralBlocks, erasure="rbf", erase_query=True, lam=100.0)
     batch = sample_contexts(Anchors(n, ROWS[0]), 1, 8)
     states = torch.stack(literal.run(batch.context.double(), batch.query.double()))[:, 0]
@@ -241,8 +239,7 @@ def stream(blocks: int = 2, n: int = 6) -> tuple[np.ndarray, dict[str, np.ndarra
 
 @torch.no_grad()
 def architecture() -> dict[str, Any]:
-    """Figures 1 and 2 as statements: x and w stay, the expectation's entry is right after every block. Control: the least change of the two entries that blocks do
-    write."""
+    """Figures 1 and 2: x and w stay, the expectation's entry is right after every block. Control: the least change of what blocks do write."""
     literal = paired(fast_model("rbf", STEPS, 6), LiteralBlocks, erasure="rbf", erase_query=True)
     states = torch.stack(literal.run(*eight_contexts())).mT  # (K + 1, B, N + 1, d + 3 d')
     kept, slot, f = states.split((D + WIDTH, WIDTH, WIDTH), dim=-1)
@@ -255,7 +252,7 @@ def architecture() -> dict[str, Any]:
 
 def plot_stream(states: np.ndarray) -> Figure:
     """Columns ``e_i`` at the input and after each block; each part on its own scale, grey where no block writes."""
-    fig, axes = style.figure(len(states), height=3.0)
+    fig, axes = style.figure(len(states), height=3.0, sharey=True)
     parts = np.split(states, ENDS[:-1], axis=1)
     scaled = np.concatenate([part / max(np.abs(part).max(), 1e-12) for part in parts], axis=1)
     n, kept = states.shape[-1], ENDS[1]  # x and w, over the colours that the heat map gave them
@@ -282,7 +279,7 @@ def plot_matrices(matrices: dict[str, np.ndarray]) -> Figure:
         "P2": "head 2\n$P$\nsubtracts",
         "W_Qc": "cross\n$W_Q$\nasks with $f$",
     }
-    fig, axes = style.figure(len(names), height=1.85)
+    fig, axes = style.figure(len(names), height=1.85, sharey=True)
     for ax, (name, title) in zip(axes, names.items(), strict=True):
         style.heatmap(ax, matrices[name] / np.abs(matrices[name]).max(), 1.0, title=title)
         ax.title.set_fontsize(8.5)

@@ -31,8 +31,7 @@ def softmax_weights(x: Tensor, lam: float, size: int) -> Tensor:
 
 
 def quality(weights: Tensor) -> tuple[float, float]:
-    """Quality of erasure by attention weights ``(..., N, N)``: the share of positions at which the largest weight is the position's own, and the mean over positions
-    of ``sum_i |a_ji - delta_ji| / 2``, for softmax the mass on wrong positions."""
+    """Share of positions whose largest weight ``(..., N, N)`` is their own, and mean over positions of ``sum_i |a_ji - delta_ji| / 2``."""
     n = weights.shape[-1]
     off = (weights - torch.eye(n, dtype=weights.dtype)).abs().sum(-1) / 2  # (..., N)
     own = weights.argmax(-1) == torch.arange(n)
@@ -40,8 +39,7 @@ def quality(weights: Tensor) -> tuple[float, float]:
 
 
 def head_quality(x: Tensor, kind: str, lam: float) -> tuple[float, float]:
-    """:func:`quality` of a head on covariates ``(contexts, N, d)``: of softmax, where ``d + 15`` is the width of the encoding, or of
-    ``exp(-lam^2 |x_j - x_i|^2 / 2)``."""
+    """:func:`quality` of a softmax head (encoding of width ``d + 15``) or of ``exp(-lam^2 |x_j - x_i|^2 / 2)``, covariates ``(contexts, N, d)``."""
     if kind == "softmax":
         return quality(softmax_weights(x, lam, x.shape[-1] + 15))
     return quality(torch.exp(-(lam**2) * torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist") ** 2 / 2))
@@ -69,8 +67,7 @@ def records(found: Curves, contexts: int) -> dict[str, Any]:
 
 @torch.no_grad()
 def with_duplicates(contexts: int = 8, blocks: int = 4) -> dict[str, Any]:
-    """Blocks of appendix D on covariates of length 1 of which two are equal: f of the query against exact steps, relative, for both erasure heads. Two equal
-    positions have one expectation. Softmax shares its weight between them and erases it; an RBF head gives each the whole weight and erases it twice."""
+    """f of the query against exact steps, relative, where two covariates are equal: softmax shares its weight between them, RBF erases twice."""
     task, (context, query) = Anchors(), eight_contexts(contexts)
     x = context[:, :-1] / context[:, :-1].norm(dim=1, keepdim=True)
     context[:, :-1] = torch.cat([x[:1], x[:-1]])
@@ -107,28 +104,28 @@ def trained_records(results: Results) -> dict[str, Any]:
 
 
 def plot_erasure(found: Curves) -> Figure:
-    """Distance from exact erasure against lambda, one curve for each (d, N); left the softmax head, right the RBF head; 1e-12 stands for less."""
-    fig, axes = style.figure(2, height=3.1)
+    """Distance from exact erasure against lambda, one curve for each (d, N); of the softmax and of the RBF head; 1e-12 stands for less."""
+    fig, axes = style.figure(2, height=3.1, sharey=True)
     for ax, kind, title in zip(axes, ("softmax", "rbf"), ("softmax head", "RBF head"), strict=True):
         for (d, n), colour, marker in zip(SETTINGS, style.PALETTE, style.MARKERS.values(), strict=False):
             left = np.maximum(found[kind, d, n][:, 1], 1e-12)
             ax.plot(LAMBDAS, left, marker=marker, ms=4, color=colour, label=f"d = {d}, N = {n}")
         ax.set(xscale="log", yscale="log", xlabel=r"$\lambda$", title=title, ylim=(5e-13, 100))
+        ax.xaxis.minorticks_off()
     axes[0].set_ylabel("distance from exact erasure")
-    axes[0].set_xlim(1, LAMBDAS[-1])
-    style.name_ends(axes[0])
+    axes[0].set_yticks((1e-12, 1e-9, 1e-6, 1e-3, 1), ("0", "$10^{-9}$", "$10^{-6}$", "$10^{-3}$", "1"))
+    axes[0].yaxis.minorticks_off()
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return fig
 
 
 def plot_drift(found: dict[str, Any]) -> Figure:
     """Relative difference of f between softmax erasure and exact steps, by block from the third on (:func:`drift_records`)."""
     fig, ax = style.figure(height=2.7)
-    low, high = (found[f"deep-erasure/{name}"].value for name in ("quadrants", "anchors"))
-    blocks = range(3, 3 + len(low))
-    ax.plot(blocks, low, marker="o", color=style.PALETTE[3], label="quadrants (d = 2, N = 100)")
-    ax.plot(blocks, high, marker="s", color=style.PALETTE[0], label="appendix E (d = 10, N = 10)")
-    ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=blocks, ylim=(1e-4, 8))
-    look = {"ha": "center", "fontsize": 9}
-    ax.text(4.5, 2 * low[1], "quadrants (d = 2, N = 100)", color=style.PALETTE[3], va="bottom", **look)
-    ax.text(5, high[2] / 2.5, "appendix E (d = 10, N = 10)", color=style.PALETTE[0], va="top", **look)
+    names = {"quadrants": "quadrants\n(d = 2, N = 100)", "anchors": "appendix E\n(d = 10, N = 10)"}
+    for (name, label), marker, colour in zip(names.items(), "os", (style.PALETTE[3], style.PALETTE[0]), strict=True):
+        values = found[f"deep-erasure/{name}"].value
+        ax.plot(range(3, 3 + len(values)), values, marker=marker, color=colour, label=label)
+    ax.set(yscale="log", xlabel="block", ylabel="relative error of f", xticks=range(3, 7), ylim=(1e-5, 8))
+    style.name_ends(ax)
     return fig

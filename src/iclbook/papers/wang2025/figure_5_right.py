@@ -1,5 +1,4 @@
-"""Figures 5 (right) and 6: images of unseen classes named by one to three blocks beside linear probing. Differences are paired; errors are over networks and over
-episodes, added in squares."""
+"""Figures 5 (right) and 6: images of unseen classes, blocks beside linear probing. Differences are paired; errors are over networks and episodes."""
 
 import itertools
 import math
@@ -8,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from ...claims import printed
 from ...drawing import style
-from ...statistics import Estimate, interval, ratio_error
+from ...statistics import Estimate, ratio_error
 from ...store import Results
 from ...training import Study
 from .contexts import BLOCK, TEST, numbers
@@ -31,8 +29,7 @@ DASHED = (0, (3, 2))
 
 
 def of(results: Mapping[str, Any], kind: str) -> list[Any]:
-    """Results (or studies) by seed: on networks that never saw the test classes (``unseen``), the same with linear attention (``linear``) and trained as
-    briefly (``short``) as those on networks that learned to name them too (``seen``)."""
+    """Results (or studies) by seed on networks that never saw the test classes (``unseen``, ``linear``, ``short``), or learned to name them (``seen``)."""
     return [r for name, r in results.items() if name.startswith(f"images_{kind}")]
 
 
@@ -47,8 +44,7 @@ def per_episode(results: list[Results], what: str) -> np.ndarray:
 
 
 def comparison_records(results: Mapping[str, Results]) -> dict:
-    """Figure 5, right: the scores of every model and both probes, what each number of blocks gains on the probes, the accuracy of three blocks with random
-    parameters, and what one linear block gains in the authors' picture."""
+    """Figure 5, right: scores of models and probes, what each number of blocks gains on the probes, and the accuracy of three untrained blocks."""
     names = {(probe, ""): ("unseen", f"probe/{probe}_") for probe in PROBES}
     for attention, (kind, group) in ATTENTIONS.items():
         names |= {(attention, k): (kind, f"{group}{k}/") for k in BLOCKS}
@@ -143,8 +139,7 @@ def last_records(studies: Mapping[str, Study], results: Mapping[str, Results]) -
 
 
 def plot_episode(results: Results, run: int = 0) -> Figure:
-    """Figure 6, for the stored test episode on which one block is least sure: the query over its context, a row for each label, and ``p(label)`` after one, two
-    and three blocks; how much of the first block's attention each label has, as words."""
+    """Figure 6, for the stored test episode on which one block is least sure: the query over its context, and ``p(label)`` after one to three blocks."""
     number = int(results["blocks1/shown"][run].max(-1).argmin())
     images, labels = results["shown/images"][number], results["shown/labels"][number]
     weights, answer = results["shown/weights"][number], int(results["shown/labels"][number][-1])
@@ -165,7 +160,7 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     left.grid(False)
     left.spines[:].set_visible(False)
     shares = [weights[labels[:-1] == way].sum() for way in range(ways)]
-    left.set_title(f"one block's attention, a label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
+    left.set_title(f"one block's attention to each label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
     for j, k in enumerate(BLOCKS):
         p, place = results[f"blocks{k}/shown"][run, number], np.arange(ways) + (j - 1) * 0.26
         right.barh(place, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
@@ -176,15 +171,8 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     return fig
 
 
-def _bar(ax: Axes, x: float, samples: np.ndarray, **how: Any) -> None:
-    """Mean over episodes with its interval."""
-    mean, low, high = interval(samples)
-    ax.errorbar([x], [mean], yerr=[[mean - low], [high - mean]], **how)
-
-
 def plot_training(results: Mapping[str, Results]) -> Figure:
-    """Accuracy and NLL along training on episodes of training classes (dashed) and unseen classes (solid): mean and range over all runs; and those of linear probing
-    on the unseen classes."""
+    """Accuracy and NLL along training on training classes (dashed) and unseen ones, mean and range over runs; linear probing on the unseen ones."""
     fig, axes = style.figure(2, height=3.1)
     on = of(results, "unseen")
     for ax, what, label in ((axes[0], "accuracy", "accuracy"), (axes[1], "nll", "negative log-likelihood")):
@@ -196,7 +184,7 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
             steps, colour = on[0][f"blocks{k}/steps"], style.COLOURS[k]
             ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
-            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
+            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED, label="training classes" if k == 3 else None)
         probe = per_episode(on, f"probe/tuned_{'nll' if what == 'nll' else 'hits'}").mean()
         ax.axhline(probe, color=style.INK, lw=1.3, label="linear probing")
         ax.set(xlabel="step", ylabel=label)
@@ -206,25 +194,5 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
-    axes[0].set_ylim(None, 0.96)
-    style.name_ends(axes[0])
-    return fig
-
-
-def plot_seen(results: Mapping[str, Results]) -> Figure:
-    """Accuracy on the same episodes with features that never saw the test classes and with features that learned to name them; a line for each pair of networks."""
-    fig, ax = style.figure(height=3.0)
-    names = {"blocks1/hits": "1 block", "blocks3/hits": "3 blocks", "probe/tuned_hits": "linear probe"}
-    for i, (what, name) in enumerate(names.items()):
-        for j, pair in enumerate(pairs(results, what)):
-            look = {
-                "color": (style.COLOURS[1], style.COLOURS[3], style.COLOURS["theory"])[i],
-                "ls": "--" if i == 2 else "-",
-            }
-            x = (0.02 * i + 0.06 * j, 1 - 0.1 + 0.02 * i + 0.06 * j)
-            ax.plot(x, [hits.mean() for hits in pair], marker="o", ms=6, **look, label="_" if j else name)
-    ax.set_xticks([0.05, 0.95], ["features trained\non 900 classes", "features trained\non all 1,000"])
-    ax.set(ylabel="test accuracy", xlim=(-0.2, 1.05))
-    ax.grid(axis="x", visible=False)
-    style.name_ends(ax)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig

@@ -1,12 +1,10 @@
-"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates, weights that see no token; and where models that
-learn English end."""
+"""The GD language model of section 6.3: figure 7 from its tensors, equation 3 with positions as covariates; and where models of English end."""
 
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -53,8 +51,7 @@ def function(model: Any, tokens: Tensor) -> Tensor:
 
 
 def by_equation_3(model: GDLanguage, tokens: Tensor) -> Tensor:
-    """Equation 3 for one step from f = 0 with M heads (appendix H), kernels of ``Lambda_m p`` and ``P_m``, at the last position ``(d',)``. The first
-    expectation is the mean of the embeddings as they are."""
+    """One step of equation 3 with M heads (appendix H), kernels of ``Lambda_m p`` and ``P_m``, from the mean embedding, at the last position ``(d',)``."""
     points = model.lam[:, None] * normed(model.positions, model.gain_positions) / WIDTH**0.25  # (M, S + 1, d')
     relation = kernels.relate(kernels.KERNELS[model.kernel], points, points[:, :-1])  # (M, S + 1, S)
     gamma = model.gain_gamma[:, None, None] if model.kernel == "rbf" else 1.0
@@ -85,41 +82,21 @@ def printed_scores() -> dict[str, Any]:
 
 
 def plot_tensors() -> Figure:
-    """Figure 7: which parts of the input go where; the weight of each position under the query, for each head and each of two stories; and f for both."""
+    """Figure 7: the weight of each position under the query, for each head and each of two stories; and f for both."""
     model = one_block("softmax")
-    fig, (scheme, weights, functions) = style.figure(3, height=3.0, width_ratios=(1.25, 1.25, 1))
-    _scheme(scheme)
+    fig, (weights, functions) = style.figure(2, height=3.0)
     for number, marker in ((1, "o"), (2, "x")):
         for m, row in enumerate(model.attention()[:, S - 1] * S):  # which takes no story
             look = {"ls": "-" if number == 1 else "", "marker": marker, "mfc": "none", "color": style.PALETTE[m]}
             weights.plot(range(1, S + 1), row, ms=6, lw=1, **look, label=f"head {m + 1}" if number == 1 else None)
         f = function(model, story(number))
         functions.plot(f, marker, ms=6, color=style.INK, mfc="none", label=f"story {number}")
-    weights.set(xlabel="position", ylabel="weight", title="the same weights")
+    weights.set(xlabel="position", ylabel="weight", title="both stories: one set of weights")
     weights.legend(fontsize=8, loc="upper center")
     functions.axhline(0, color=style.INK, lw=0.7)
-    functions.set(xlabel="coordinate of $f$", title="another $f$")
+    functions.set(xlabel="coordinate of $f$", title="each story: its own $f$")
     functions.legend(fontsize=8)
     return fig
-
-
-def _scheme(ax: Axes) -> None:
-    """One block as boxes: positions make the weights, tokens make what is weighed."""
-    ax.set(xlim=(0, 1), ylim=(0, 1))
-    ax.axis("off")
-    position, token, result = style.PALETTE[0], style.PALETTE[3], style.INK
-    boxes = (
-        (0.24, 0.9, "positions $p_i$", position),
-        (0.76, 0.9, "tokens $y_i$", token),
-        (0.24, 0.5, "scores\nfrom $p_i$, $p_j$", position),
-        (0.76, 0.5, "$w_{y_i} - E_i$", token),
-        (0.5, 0.1, "$f_j$: weighted sum", result),
-    )
-    for x, y, words, colour in boxes:
-        box = {"boxstyle": "round,pad=0.35", "fc": style.GROUND, "ec": colour, "lw": 1.4}
-        ax.text(x, y, words, ha="center", va="center", fontsize=9, bbox=box)
-    for x, y, to_x, to_y, colour in ((0.24, 0.8, 0.24, 0.64, position), (0.76, 0.8, 0.76, 0.6, token), (0.28, 0.36, 0.42, 0.2, position), (0.72, 0.4, 0.58, 0.2, token)):  # fmt: skip
-        ax.annotate("", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->", "color": colour, "lw": 1.6})
 
 
 # -- models of :mod:`.language`, in nats a token of held-out text --------------------------------------------------------
@@ -149,20 +126,15 @@ def text_records(get: Get) -> dict[str, object]:
 
 
 def plot_text(get: Get) -> Figure:
-    """Loss on held-out text along training, mean of the runs, and where every run ends."""
-    fig, (curves, ends) = style.figure(2)
+    """Loss on held-out text along training, mean of the runs, and of every run (dots)."""
+    fig, ax = style.figure(height=3.2)
     steps = get("language_gd").group("gd")["steps"]
-    found = losses(get)
     late = max(1, len(steps) - 4)  # before, a model says more of its start than of text
-    order = sorted(found, key=lambda name: found[name][-1].mean())
-    rows = [order.index(name) for name in MODELS]
-    ends.set_yticks(rows, LABELS)
-    for name, row, tick, colour in zip(MODELS, rows, ends.get_yticklabels(), style.PALETTE, strict=False):
-        nll = found[name].mean(-1)  # (T, R)
-        look = {"color": colour, "ls": "-" if name.startswith("gd") else "--"}
-        curves.plot(steps[late:], nll[late:].mean(1), marker=".", **look)
-        ends.plot(nll[-1], np.full(nll.shape[1], row), "o", ms=4, color=colour)
-        tick.set_color(colour)
-    ends.set(xlabel="nats a token at the end", ylim=(len(order) - 0.5, -0.5))
-    curves.set(xlabel="step", ylabel="nats a token, held out")
+    for (name, each), label, colour in zip(losses(get).items(), LABELS, style.PALETTE, strict=False):
+        nll = each.mean(-1)[late:]  # (T, R)
+        ax.plot(steps[late:], nll, "o", ms=3, color=colour, label="_")
+        ax.plot(steps[late:], nll.mean(1), color=colour, ls="-" if name.startswith("gd") else "--", label=label)
+    ax.set(xlabel="step", ylabel="nats a token, held out")
+    ax.set_ylim(ax.get_ylim())
+    style.name_ends(ax)
     return fig

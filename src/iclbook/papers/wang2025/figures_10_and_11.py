@@ -11,7 +11,6 @@ from scipy.special import softmax
 
 from ...draw import torch_rng
 from ...drawing import style
-from ...models.trained_tf import TrainedStep
 from ...statistics import Estimate, standard_error
 from ...tasks.categorical import Quadrants
 from .contexts import FIRST, sample_contexts, stopped_parameters
@@ -37,16 +36,13 @@ class Learned(NamedTuple):
 
 
 def products(m: dict[str, np.ndarray], free_sign: bool = False) -> Learned:
-    """The products of matrices. With a ``free_sign``, as linear attention leaves it, of each run the signs of W_Q and P that make the trace of Q positive: (Q, ED)
-    and (-Q, -ED) give the same predictions there."""
-    if free_sign:
-        d = m["P"].shape[1] - 2 * m["embed"].shape[1]
-        trace = np.einsum("rki,rki->r", m["W_K"][..., :d], m["W_Q"][..., :d])
-        sign = np.where(trace < 0, -1.0, 1.0)[:, None, None]
-        m = m | {"W_Q": sign * m["W_Q"], "P": sign * m["P"]}
+    """The products of matrices. With ``free_sign``, which linear attention leaves, the signs of W_Q and P make the trace of Q positive in each run."""
     w = m["embed"].shape[1]
     d = m["P"].shape[1] - 2 * w
     a, b = m["W_K"][:, :, :d], m["W_Q"][:, :, :d]
+    if free_sign:
+        sign = np.where(np.einsum("rki,rki->r", a, b) < 0, -1.0, 1.0)[:, None, None]
+        b, m = sign * b, m | {"W_Q": sign * m["W_Q"], "P": sign * m["P"]}
     e, v = m["P"][:, -w:], m["W_V"][:, :, d : d + w]
     return Learned(m, a, b, e, v, np.einsum("rki,rkj->rij", a, b), e @ v)
 
@@ -138,8 +134,7 @@ def in_logits(one: Learned, tasks: Sequence[Quadrants], contexts: int = 256) -> 
 
 
 def every_kernel(get: Get) -> dict[str, Any]:
-    """Five kernels, mean over five starts (with linear attention, those that leave the plateau, with the free sign chosen): distance of E D from a multiple of I
-    in the coordinates of :func:`good_gauge`, and of A from B."""
+    """Five kernels, means over starts (linear: those off the plateau, sign chosen): E D from a multiple of I in :func:`good_gauge`; A from B."""
     learned = {k: stopped_parameters(get(f"square_{k}"), "tf") for k in NAMES}
     away = {k: distances(products(m, free_sign=k == "linear")) for k, m in learned.items()}
     left = near(get)
@@ -177,7 +172,7 @@ def records(get: Get, profile: str) -> tuple[dict[str, Any], dict[str, Learned]]
     values["fig10/fit_left"] = Estimate.runs(left)
     values["fig10/definite"] = int(good_gauge(code)[1].sum())
     values["fig10/draws"] = len(code.Q)
-    values |= every_kernel(get) | inert(get, profile)
+    values |= every_kernel(get)
     return values | gauge(found, task) | inverse_values(found["true"]), found
 
 
@@ -199,15 +194,6 @@ def inverse_values(held: Learned) -> dict[str, Any]:
         "q-ed-inverse/other": other.tolist(),
         "q-ed-inverse/gap": Estimate.mean(own - other),
     }
-
-
-def inert(get: Get, profile: str) -> dict[str, float]:
-    """Share of the entries whose gradient is zero for every prompt, and their largest change during training over draws (published start)."""
-    task = Quadrants()
-    masks = {name: mask.numpy() for name, mask in TrainedStep(task.d, task.n_classes, task.width).inert().items()}
-    every = [get(f"long{u}").group("code") for u in range(SIZES[profile].units)]
-    moved = [np.abs(one[name][-1] - one[name][0])[:, mask].max() for one in every for name, mask in masks.items()]
-    return {"fig10/inert_share": float(np.mean(list(masks.values()))), "fig10/inert_moved": float(max(moved))}
 
 
 @torch.no_grad()
@@ -247,24 +233,25 @@ def plot_matrices(one: Learned) -> Figure:
         "W_V": ("$D$ reads $w$", beyond, (-0.4, d - 0.2)),
         "P": ("$E$ writes $f$", (-0.5, size, d + w), None),
     }
-    fig, axes = style.figure(len(panels), height=2.2)
+    fig, axes = style.figure(len(panels), height=2.5)
+    unreached = {"fill": False, "hatch": "////", "ec": "#9A9A94", "lw": 0}
+    vanishing = {"fill": False, "ec": style.COLOURS["theory"], "ls": ":", "lw": 2}
     for ax, (name, (does, (x, width, height), zero)) in zip(axes, panels.items(), strict=True):
         style.heatmap(ax, one.matrices[name][0], title=f"${name}$: {does}")
         for edge in (d - 0.5, d + w - 0.5):
             ax.axvline(edge, color=style.INK, lw=0.8)
-        ax.add_patch(Rectangle((x, -0.5), width, height, fill=False, hatch="////", ec="#9A9A94", lw=0))
+        ax.add_patch(Rectangle((x, -0.5), width, height, **unreached))
         if zero:
-            ax.add_patch(
-                Rectangle((zero[0], -0.4), zero[1], size - 0.2, fill=False, ec=style.COLOURS["theory"], ls=":", lw=2)
-            )
+            ax.add_patch(Rectangle((zero[0], -0.4), zero[1], size - 0.2, **vanishing))
         ax.set_xticks([(d - 1) / 2, d + (w - 1) / 2, d + w + (w - 1) / 2], ["x", "w", "f"])
         ax.tick_params(length=0)
+    keys = [Rectangle((0, 0), 1, 1, **look) for look in (unreached, vanishing)]
+    fig.legend(keys, ["no gradient reaches it", "zero in gradient descent"], loc="outside lower center", ncols=2)
     return fig
 
 
 def plot_products(found: dict[str, Learned]) -> Figure:
-    """Figure 11 on the authors' W_e and on the first draws of ours: ``Q = A^T B``, E D, and E D in coordinates that fit the true embeddings, each divided by its
-    largest entry; and the antisymmetric part of E D in coordinates that make its symmetric part I. Framed: the diagonal, which alone gradient descent has."""
+    """Figure 11 on the authors' W_e and two draws of ours: Q, E D, E D fitted to the true embeddings, over their largest entries; E D antisymmetric."""
     theirs, ours = (found[each].matrices for each in ("authors", "code"))
     one = products({name: np.concatenate([part[:1], ours[name][:2]]) for name, part in theirs.items()})
     tasks = [PublishedQuadrants(source="training"), *(Quadrants(embed_seed=FIRST + u) for u in range(2))]
@@ -273,13 +260,14 @@ def plot_products(found: dict[str, Learned]) -> Figure:
     scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
     rows["antisym.,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
-    fig, axes = style.figure(len(tasks), len(rows), height=6.8, width=5.4)
+    fig, axes = style.figure(len(tasks), len(rows), height=6.0, width=5.4)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for ax, matrix in zip(row, matrices, strict=True):
-            style.heatmap(ax, matrix, 1.0, annotate=".1f")
+            image = style.heatmap(ax, matrix, 1.0, annotate=".1f" if name == "$Q$" else None)
             for i in range(len(matrix) if name in scaled else 0):
                 ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, ec=style.INK, lw=1))
         row[0].set_ylabel(name)
     for ax, title in zip(axes[0], ("authors' $W_e$", "our draw 1", "our draw 2"), strict=True):
         ax.set_title(title, fontsize=9)
+    fig.colorbar(image, ax=axes, shrink=0.6, ticks=(-1, 0, 1), label="entry")
     return fig

@@ -49,8 +49,7 @@ TWO_BLOCKS = {"GD": ("published_blocks", "softmax-2"), "TF": ("published_two_tf"
 
 
 def swept(get: Get, L: Sequence[int], models: Mapping[str, tuple[str, str]]) -> Sweep:
-    """Figure 3 or figure 5, left: scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train`` is the mean
-    minibatch loss over the recorded stretch that ends there."""
+    """Scores of models, ``name -> (beginning of the study's name, group)``, at the best validation record; ``train``: the minibatch loss up to there."""
     return {
         (what, model): [stopped(get(f"{study}_L{n}").group(group), name) for n in L]
         for what, name in (("accuracy", "accuracy_test"), ("nll", "nll_test"), ("train", "loss"))
@@ -64,8 +63,7 @@ def means(runs: Sequence[np.ndarray]) -> list[float]:
 
 
 def reached(L: Sequence[int], near: np.ndarray) -> int:
-    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none. The true number lies between
-    this one and the number before it in L."""
+    """The smallest number of contexts from which on all are ``near (len(L),)``; :data:`NEVER` if none."""
     return next((n for i, n in enumerate(L) if near[i:].all()), NEVER)
 
 
@@ -109,8 +107,7 @@ def figure_3(get: Get, L: Sequence[int], sweep: Sweep) -> dict[str, Any]:
 
 
 def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
-    """Figure 5, left: two blocks, Trained TF against GD at the smallest and at the largest L. And for one and two blocks: does
-    Trained TF lag for want of data (it fits its contexts better than new ones) or of optimisation (it does not fit them)? NLL at the best validation record."""
+    """Figure 5, left: Trained TF against GD; ``q-gap``: whether it lags for want of data (``overfit``) or of optimisation (``unfitted``), NLL."""
     gd, tf = deep["nll", "GD"], deep["nll", "TF"]
     few = len(gd[0])  # starts at the smallest L; the largest has more
     found: dict[str, Any] = {
@@ -137,8 +134,7 @@ def figure_5(L: Sequence[int], deep: Sweep, sweep: Sweep) -> dict[str, Any]:
 
 
 def of_printed_values() -> dict[str, Any]:
-    """Figures 4 and 5 (left) by the values that the authors' notebook prints, at one and at two blocks of Trained TF. Printed spreads are those of a population
-    (``np.std``) of five."""
+    """Figures 4 and 5 (left) by the values that the authors' notebook prints; its spreads are those of a population (``np.std``) of five."""
     says = printed("wang2025")
     nll, accuracy, L = says["authors/nll"], says["authors/accuracy"], says["authors/L"]
     gaps = np.subtract(says["authors/two_tf_nll"], says["authors/two_gd_nll"])
@@ -166,8 +162,7 @@ def by_depth(get: Get, L: Sequence[int]) -> ByDepth:
 
 
 def figure_4(found: ByDepth, more: Results) -> dict[str, Any]:
-    """Figure 4: scores by number of blocks on each data, what the second block gains (paired by seed), what each further block gains, and what the deepest
-    models gain over three blocks, with ``more`` starts of these. ``at_end`` counts the runs that are best at their last record, which have not converged."""
+    """Figure 4: scores by number of blocks, gains of each further block and of the deepest over three; ``at_end``: runs that had not converged."""
     values: dict[str, Any] = {}
     for name, by in found.items():
         accuracy, nll = ({k: stopped(arrays, f"{what}_test") for k, arrays in by.items()} for what in WHAT)
@@ -195,8 +190,7 @@ def figure_4(found: ByDepth, more: Results) -> dict[str, Any]:
 
 
 def new_draws(get: Get, profile: str) -> dict[str, Any]:
-    """Figures 3, 4 and 5 (left) on new draws of everything. Errors are those of the units' means, which hold what the initialisations add. The
-    error of the spread between units is that of its difference from the spread within them."""
+    """Figures 3 to 5 (left) on new draws of everything. Errors are those of units' means; the spread's is that of its difference from the inner one."""
 
     def of(study: str, group: str, what: str) -> np.ndarray:  # (units, inits)
         units = range(SIZES[profile].units)
@@ -246,10 +240,10 @@ def on_the_authors_contexts(get: Get, profile: str) -> dict[str, Estimate]:
     return found
 
 
-def _bars(ax: Axes, x: Any, values: Any, **how: Any) -> None:
+def _bars(ax: Axes, x: Any, values: Any, label: str, **how: Any) -> None:
     """Mean over runs with one standard deviation of each of ``values``, arrays ``(R,)``."""
     sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in values]
-    ax.errorbar(x, [v.mean() for v in values], sd, ms=4, capsize=2, **how)
+    ax.errorbar(x, [v.mean() for v in values], sd, ms=4, capsize=2, **how)[0].set_label(label)
 
 
 GD = {"color": style.PALETTE[0], "marker": "o"}
@@ -257,36 +251,27 @@ TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
 
 
 def plot_sweep(L: Sequence[int], s: Sweep, oracle: tuple[Estimate, Estimate]) -> Figure:
-    """Figure 3: accuracy and NLL against L for RBF (left) and softmax (right); crosses: the authors' notebook; dotted: the best possible accuracy and NLL on
-    their W_e."""
+    """Figure 3: accuracy and NLL against L for both kernels; crosses: the authors' notebook; dotted: the best possible accuracy and NLL on their W_e."""
     fig, axes = style.figure(2, 2, height=4.6, sharex=True, sharey="row")
-    says, look = printed("wang2025"), {"color": style.COLOURS["paper"]}
+    says, look = printed("wang2025"), {"color": style.COLOURS["paper"], "zorder": 4}
     for column, kernel in enumerate(("RBF", "softmax")):
         for ax, (what, label) in zip(axes[:, column], WHAT.items(), strict=True):
             _bars(ax, L, s[what, f"GD {kernel}"], label="GD", **GD)
             _bars(ax, L, s[what, f"TF {kernel}"], label="Trained TF", **TF)
             if kernel == "softmax":
-                _bars(ax, L, s[what, "GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear")
+                _bars(ax, L, s[what, "GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear attention")
                 crosses = {"GD": says[f"authors/{what}"][0], "Trained TF": says[f"authors/one_tf_{what}"]}
-                ax.plot([2048] * len(crosses), list(crosses.values()), "X", ms=7, zorder=4, label="paper", **look)
+                ax.plot([2048] * 2, list(crosses.values()), "X", ms=7, label="authors' notebook", **look)
                 for name, value in crosses.items():
                     where = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
                     ax.annotate(f"{name} ×", (2048, value), fontsize=8.5, **where, **look)
             style.log_ticks(ax, "x", L)
             ax.minorticks_off()
-            ax.set(xlim=(L[0] / 4.5, L[-1] * 1.3), ylabel="" if column else label)
-        axes[0, column].set_title(f"{kernel} attention")
+            ax.set(xlim=(L[0] / 4.5, L[-1] * 1.3), ylabel="" if column else label, title=f"{kernel} attention")
         for ax, best in zip(axes[:, column], oracle, strict=True):
             ax.axhline(best.value, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         axes[1, column].set(xlabel="training contexts L", ylim=(0.45, 3.3))
-    named = (
-        ("GD", GD, 0.69, "top"),
-        ("Trained TF", TF, 0.64, "top"),
-        ("GD, linear", {"color": style.PALETTE[6]}, 0.475, "bottom"),
-    )
-    for name, how, y, va in named:
-        axes[0, 1].text(L[-1], y, name, color=how["color"], ha="right", va=va, fontsize=9)
-    axes[0, 0].text(L[0], oracle[0].value - 0.01, "best possible", va="top", fontsize=9)
+    fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig
 
 
@@ -295,16 +280,15 @@ def plot_two_blocks(L: Sequence[int], s: Sweep) -> Figure:
     fig, axes = style.figure(2, height=2.8)
     says = printed("wang2025")
     for ax, (what, label) in zip(axes, WHAT.items(), strict=True):
-        _bars(ax, L, s[what, "GD"], label="GD, 2 blocks", **GD)
-        _bars(ax, L, s[what, "TF"], label="Trained TF, 2 blocks", **TF)
+        _bars(ax, L, s[what, "GD"], label="GD", **GD)
+        _bars(ax, L, s[what, "TF"], label="Trained TF", **TF)
         for key, model, dashes in (("gd", "GD", "-"), ("tf", "Trained TF", "--")):
-            how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"authors' code, {model}"}
+            how = {"marker": "x", "lw": 1, "color": style.COLOURS["paper"], "label": f"{model}, authors' notebook"}
             ax.plot(says["authors/L"], says[f"authors/two_{key}_{what}"], dashes, **how)
         style.log_ticks(ax, "x", L)
         ax.minorticks_off()
         ax.set(xlabel="training contexts L", ylabel=label)
-    for text, height, look in (("GD", 0.83, GD), ("Trained TF", 0.33, TF), ("× authors' notebook", 0.08, how)):
-        axes[0].annotate(text, (0.3, height), xycoords="axes fraction", color=look["color"], fontsize=9)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
     return fig
 
 
@@ -324,24 +308,29 @@ def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
 
 
 def plot_depths(found: ByDepth) -> Figure:
-    """Figure 4: top, accuracy and NLL along training on the authors' contexts, a curve for each number of blocks, with the printed score as a tick at its end;
-    bottom, both at the best validation record against the number of blocks, beside the printed scores."""
+    """Figure 4: accuracy and NLL along training for each number of blocks, printed scores as dashes; and both at the best validation record."""
     fig, grid = style.figure(2, 2, height=4.8)
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("authors", "N = 125", style.PALETTE[2], "s"))
     for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
         for (k, arrays), colour in zip(found["authors"].items(), colours, strict=False):
-            along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=f"{k}")
-            end = (arrays["steps"][-1] * 1.12, says[f"authors/{what}"][k - 1])
-            along.plot(*end, "_", ms=9, mew=2, color=colour, clip_on=False)
+            name = f"{k} block{'s' * (k > 1)}"
+            along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=name)
         style.log_ticks(along, "x", (30, 300, 3000))
-        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125")
+        end = arrays["steps"][-1] * 1.3
+        along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125", xlim=(22, end * 1.15))
+        along.margins(y=0.2)
+        along.set_ylim(along.get_ylim())
+        style.name_ends(along, 0.1)
+        for k, score in enumerate(says[f"authors/{what}"]):
+            (dash,) = along.plot(end, score, "_", ms=9, mew=2, color=colours[k], label=f"printed, {k + 1}")
+        along.legend([dash], ["printed"], fontsize=8, loc="lower right" if what == "accuracy" else "upper right")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]
             _bars(ax, list(found[reading]), values, color=colour, marker=marker, label=name)
-        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2, "label": "authors' code"}
-        ax.errorbar(range(1, 7), says[f"authors/{what}"], says[f"authors/{what}_sd"], **paper)
-        ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label)
-    grid[0][1].legend(title="blocks", title_fontsize=8, fontsize=8, ncols=2)
-    grid[1][0].legend(fontsize=8, loc="center right")
+        paper = {"fmt": "x--", "lw": 1, "color": style.COLOURS["paper"], "capsize": 2}
+        ax.errorbar(range(1, 7), says[f"authors/{what}"], says[f"authors/{what}_sd"], **paper)[0].set_label("printed")
+        ax.set(xlabel="blocks", xticks=range(1, 7), ylabel=label, title="at the lowest validation NLL")
+        ax.set_ylim(ax.get_ylim())
+        style.name_ends(ax)
     return fig

@@ -44,13 +44,13 @@ def trained(get: Get, study: str, kernel: str, kind: str) -> list[FunctionalGD |
     return [model_of_run(kernel, dict(zip(stored, run, strict=True))) for run in zip(*stored.values(), strict=True)]
 
 
-#: Probabilities ``(R, C, n)`` for queries by each kind of model and kernel; the categories ``(n,)`` drawn.
-Answers = tuple[dict[tuple[str, str], np.ndarray], np.ndarray]
+#: Of each kind of model and kernel: answers ``(R, C, n)``, or scores ``(R, n)``.
+ByModel = dict[tuple[str, str], np.ndarray]
 
 
 @torch.no_grad()
-def answers(get: Get, contexts: UnitContexts, n: int, study: str = "square_{}") -> Answers:
-    """Answers to the queries of ``n`` test contexts by the models of a study, or of one for each kernel."""
+def answers(get: Get, contexts: UnitContexts, n: int, study: str = "square_{}") -> tuple[ByModel, np.ndarray]:
+    """Probabilities for the queries of ``n`` test contexts by the models of a study, or of one for each kernel; the categories ``(n,)`` drawn."""
     batch = sample_contexts(contexts.task, n, contexts.seed + TEST)
     context, query = batch.context.double(), batch.query.double()
     models = {(kind, k): trained(get, study.format(k), k, kind) for k in KERNELS for kind in KINDS}
@@ -68,8 +68,7 @@ def near(get: Get, group: str = "tf") -> np.ndarray:
 
 
 def softmax_wider(get: Get) -> Estimate:
-    """How much further apart Trained TF's starts are with softmax than with RBF, Laplacian and exponential: logarithm of the ratio of standard deviations of their
-    accuracies, means over records ``(3,)``, with jackknife errors over starts."""
+    """Logarithm of the spread of Trained TF's starts with softmax over that with the other kernels ``(3,)``, with jackknife errors over starts."""
     curves = {k: get(f"square_{k}").group("tf")["accuracy_test"].T.astype(float) for k in CURVED}  # (R, T)
 
     def logs(starts: np.ndarray) -> np.ndarray:
@@ -80,19 +79,22 @@ def softmax_wider(get: Get) -> Estimate:
     return Estimate(logs(every), np.array([jackknife(lambda s, i=i: logs(s)[i], every) for i in range(3)]))
 
 
-def gaps_of(found: dict[tuple[str, str], np.ndarray], target: np.ndarray) -> dict[str, list[Estimate]]:
-    """GD less Trained TF in accuracy and in NLL for each of :data:`CURVED`, over starts and contexts, which are paired."""
-    hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}
-    nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
+def scores(found: ByModel, target: np.ndarray) -> dict[str, ByModel]:
+    """Hits, and NLLs in nats, of :func:`answers`."""
     return {
-        name: [Estimate.crossed(score["gd", k] - score["tf", k]) for k in CURVED]
-        for name, score in (("", hits), ("nll_", nll))
+        "": {key: (p.argmax(1) == target).astype(float) for key, p in found.items()},
+        "nll_": {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()},
     }
 
 
+def gaps_of(found: ByModel, target: np.ndarray) -> dict[str, list[Estimate]]:
+    """GD less Trained TF in accuracy and in NLL for each of :data:`CURVED`, over starts and contexts, which are paired."""
+    both = scores(found, target).items()
+    return {name: [Estimate.crossed(score["gd", k] - score["tf", k]) for k in CURVED] for name, score in both}
+
+
 def over_draws(get: Get, profile: str, n: int) -> dict[str, Any]:
-    """Figure 8 and the kernels' answers in shorter trainings: on the W_e of the authors' own trainings, and on draws of W_e, contexts and start, whose errors are
-    those of the draws' means. Of the kernels' answers all of these W_e are the units."""
+    """Figure 8 in shorter trainings on the authors' W_e and on draws of everything (errors of the draws' means); the kernels' answers on all of them."""
     N, units = SIZES[profile].quad_N, range(SIZES[profile].units)
     theirs = answers(get, UnitContexts(PublishedQuadrants(N=N, source="training")), n, "published_quadrants")
     ours = [answers(get, UnitContexts(Quadrants(N=N, embed_seed=FIRST + u), unit=u), n, f"quadrants{u}") for u in units]
@@ -105,12 +107,10 @@ def over_draws(get: Get, profile: str, n: int) -> dict[str, Any]:
     return values
 
 
-def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndarray) -> dict[str, Any]:
-    """What decides figure 8, from :func:`answers`, and the mean maximum probability of the authors' two W_e, of their program's trainings and of figure 9, and of
-    ours. Control: Trained TF with softmax attention beside GD with linear attention. Trained TF with linear attention ends in two ways: the share of starts
-    near GD, and how far the NLLs of those starts and of the others are from GD's."""
-    hits = {key: (p.argmax(1) == target).astype(float) for key, p in found.items()}  # (R, n)
-    nll = {key: -np.log(p[:, target, np.arange(len(target))]) for key, p in found.items()}
+def figure_8(get: Get, found: ByModel, target: np.ndarray) -> dict[str, Any]:
+    """What decides figure 8, from :func:`answers`. Control: Trained TF with softmax attention beside GD with linear attention. Trained TF with linear attention ends
+    in two ways: the share of starts near GD, and how far the NLLs of those starts and of the others are from GD's."""
+    hits, nll = scores(found, target).values()
     runs = {key: each.mean(1) for key, each in hits.items()}
     least = min(("rbf", "softmax", "laplacian"), key=lambda k: runs["gd", k].mean())
     exponential, linear = hits["gd", "exponential"], hits["gd", "linear"]
@@ -143,8 +143,7 @@ def figure_8(get: Get, found: dict[tuple[str, str], np.ndarray], target: np.ndar
 
 
 def grid() -> Tensor:
-    """Points of the square ``(GRID^2, 2)``; reshape to ``(GRID, GRID)`` with the second covariate first. The middle is 0 exactly: ``linspace`` leaves it on one
-    side of the quadrants' border on some processors and on the other on others."""
+    """Points of the square ``(GRID^2, 2)``, the first covariate runs faster. The middle is 0 exactly, which ``linspace`` misses on some processors."""
     half = GRID // 2
     side = torch.arange(-half, half + 1, dtype=torch.float64) / half
     return torch.cartesian_prod(side, side).flip(-1)  # the first covariate runs faster
@@ -237,14 +236,13 @@ def compared(a: np.ndarray, b: np.ndarray, shown: list[int]) -> tuple[np.ndarray
     return np.abs(a - b).mean(1), np.array([np.corrcoef(*pair)[0, 1] for pair in zip(a, b, strict=True)])
 
 
-def own_kernel(units: Sequence[dict[tuple[str, str], np.ndarray]]) -> dict[str, Any]:
-    """Total variation distance of Trained TF's answers with each kernel from GD's with the same kernel and from those with the nearest other, means over draws of
-    W_e (each as of :func:`answers`), whose error is that of the difference over draws."""
-    apart = {
-        (k, j): np.array([np.abs(one["tf", k] - one["gd", j]).sum(1).mean() / 2 for one in units])
-        for k in KERNELS
-        for j in KERNELS
-    }  # (draws,)
+def own_kernel(units: Sequence[ByModel]) -> dict[str, Any]:
+    """Total variation distance of Trained TF's answers from GD's with the same kernel and with the nearest other, means over draws of W_e."""
+
+    def far(k: str, j: str) -> np.ndarray:  # (draws,)
+        return np.array([np.abs(one["tf", k] - one["gd", j]).sum(1).mean() / 2 for one in units])
+
+    apart = {(k, j): far(k, j) for k in KERNELS for j in KERNELS}
     nearest = {k: min((apart[k, j] for j in KERNELS if j != k), key=np.mean) for k in KERNELS}
     return {
         "q-own-kernel/draws_own": [float(apart[k, k].mean()) for k in KERNELS],
@@ -254,9 +252,8 @@ def own_kernel(units: Sequence[dict[tuple[str, str], np.ndarray]]) -> dict[str, 
 
 
 def plot_training(get: Get, bound: float) -> Figure:
-    """Figure 8 (and linear attention): test accuracy against learning steps, every start and their mean; dots: mean maximum probability; shaded: above the printed
-    bound."""
-    fig, axes = style.figure(3, 2, height=3.9, sharey=True)
+    """Figure 8 (and linear attention): test accuracy against learning steps, every start and their mean; shaded: above the printed bound."""
+    fig, axes = style.figure(3, 2, height=4.1, sharey=True)
     axes[1, 2].remove()
     for ax, (kernel, name) in zip(axes.flat, NAMES.items(), strict=False):
         looks = zip(KINDS, style.PALETTE, ("GD", "Trained TF"), (0.16, 0.05), strict=False)
@@ -270,10 +267,10 @@ def plot_training(get: Get, bound: float) -> Figure:
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says, top = printed("wang2025")["section6/bound"], 0.68
         ax.axhspan(says, top, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="above the paper's bound")
-        ax.set(title=name, ylim=(0, top))
+        ax.set(title=name, ylim=(0, top), xlabel="learning steps")
         ax.set_xticks([0, steps[-1] // 2, steps[-1]], ["0", f"{steps[-1] // 2:,}", f"{steps[-1]:,}"])
     for row in axes:
-        row[0].set(xlabel="learning steps", ylabel="test accuracy")
+        row[0].set_ylabel("test accuracy")
     handles = {label: h for h, label in zip(*axes[0, 0].get_legend_handles_labels(), strict=True)}
     fig.legend(handles.values(), handles, loc="outside upper center", ncols=4, fontsize=8)
     return fig
@@ -290,17 +287,15 @@ def over_square(ax: Axes, p: np.ndarray, ticks: Sequence[float] = ()) -> AxesIma
 
 
 def plot_maps(m: Maps) -> Figure:
-    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; discs: examples of the column's category; circles: the others (the paper writes
-    numbers, which overlap at this size)."""
+    """Figure 9: rows the data's law, GD and Trained TF; columns three categories; dots: the examples of the column's category."""
     rows = {"truth": m.truth, "GD": m.gd.mean(0), "Trained TF": m.tf.mean(0)}
     fig, axes = style.figure(3, 3, width=6.2, height=5.4)
     for row, (name, p) in zip(axes, rows.items(), strict=True):
         for ax, category in zip(row, m.shown, strict=True):
             image = over_square(ax, p[category])
             own = m.tokens[:, 2] == category
-            ax.plot(*m.tokens[~own, :2].T, "o", ms=2.5, mfc="none", mec="white", mew=0.6)
-            ax.plot(*m.tokens[own, :2].T, "o", ms=4.5, color="white", mec=style.INK, mew=0.6)
+            ax.plot(*m.tokens[own, :2].T, "o", ms=2.8, color="white", mec=style.INK, mew=0.5)
             axes[0, m.shown.index(category)].set_title(f"c = {category}")
         row[0].set_ylabel(name)
-    fig.colorbar(image, ax=axes, shrink=0.7, label="p(Y = c | x)")
+    fig.colorbar(image, ax=axes, shrink=0.7, ticks=(0, 0.5, 1), label="p(Y = c | x)")
     return fig

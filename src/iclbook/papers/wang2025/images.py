@@ -246,8 +246,7 @@ def _probe(cached: dict[str, Batch], tokens: Batch | None, ways: int) -> dict[st
 
 
 def networks(profile: str) -> tuple[Network, ...]:
-    """Networks of a profile: for each seed one that never sees the test classes and one that learns to name all classes. Those of the small profile keep their
-    first weights (the rate is too small to move one), for ten steps of Adam in single precision carry the rounding of two processors to other features."""
+    """Networks of each seed, without and with the test classes; those of the small profile keep their first weights, alike on all processors."""
     if check_profile(profile) == "paper":
         glyphs, seeds, epochs, small = GlyphSet(), (0, 1), 3, {}
     else:

@@ -69,8 +69,7 @@ class NamedGlyphs:
 
 @lru_cache(maxsize=4)
 def weights(network: Network) -> dict[str, np.ndarray]:
-    """Weights of a network: from the committed results of the same network, or trained now. UserError where these results are damaged, or made from other code
-    than that which trains the network now."""
+    """Weights of a network: from the committed results of the same network, or trained now. UserError where these are damaged or stale."""
     own, name = network_study((network,), ()), f"{network.kind}{network.seed}"
     if (store.folder("wang2025", "paper") / f"{own.name}.json").exists():
         config = store.read_provenance("wang2025", "paper", own.name)["config"]

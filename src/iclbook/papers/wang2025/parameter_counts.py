@@ -11,8 +11,7 @@ PUBLISHED, PAPER_HEADS = (50_257, 256, 512), 8
 
 
 def parameters() -> dict[str, Any]:
-    """Section 6.3's counts, taken in modules without memory, and what they leave out: GD, GD with feed-forward, the Transformer with heads of full width
-    (published code) and with standard ones (Radford et al. 2019)."""
+    """Section 6.3's counts, in modules without memory: GD, GD with feed-forward, the Transformer with heads of full width and with standard ones."""
     with torch.device("meta"):
         gd, gd_ff = (GDLanguage(*PUBLISHED, n_heads=PAPER_HEADS, feed_forward=ff) for ff in (False, True))
         tf, split = (TransformerLanguage(*PUBLISHED, n_heads=PAPER_HEADS, split=split) for split in (False, True))

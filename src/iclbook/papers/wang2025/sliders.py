@@ -1,5 +1,4 @@
-"""Parts of the page that move: sliders over functional gradient descent on one context of the quadrants (no training), and the square of labels that a trained
-block of functional gradient descent with softmax attention answers."""
+"""Sliders over functional gradient descent on one context of the quadrants, and the square of labels that a trained block answers."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -40,14 +39,13 @@ def _context(n: int) -> Tensor:
 
 
 @torch.no_grad()
-def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float, heads: int = 1) -> tuple[np.ndarray, Tensor]:
-    """Functional GD with the task's own W_e on one context (no training): ``p (C, GRID, GRID)`` and the context ``(N, 3)``. Several heads have kernels of
-    precision ``gamma * 4^m`` and equal weights."""
+def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float) -> tuple[np.ndarray, Tensor]:
+    """Functional GD with the true W_e on one context: ``p (C, GRID, GRID)``, context ``(N, 3)``."""
     w, tokens = Quadrants().embedding.double(), _context(n)
     x, y = tokens[:, :2], tokens[:, 2].long()
     relation = relate(KERNELS[kernel], torch.cat([x, grid()]), x)
-    kernels = [kernel_values(kernel, relation, gamma * 4.0**m).T / heads for m in range(heads)]
-    f = functional_descent(kernels, y, w, (rate,) * blocks, mean=kernel != "softmax")[-1]
+    kappa = kernel_values(kernel, relation, gamma).T
+    f = functional_descent([kappa], y, w, (rate,) * blocks, mean=kernel != "softmax")[-1]
     return torch.softmax(f[n:] @ w, dim=-1).T.reshape(-1, GRID, GRID).numpy(), tokens
 
 
@@ -121,24 +119,6 @@ def show_kernels(few: bool) -> None:
         title="Kernel and bandwidth",
         description="At γ = 8 two steps find the four regions. Try: γ = 30: an example colours its own surroundings only; γ = 1: the borders are smooth and misplaced.",
         alt=lambda kernel, gamma: f"{ALT}, kernel {kernel}, gamma {gamma:g}.",
-    )
-
-
-def show_heads(few: bool) -> None:
-    """Heads with precisions 1, 4, 16, 64: broad and narrow kernels added, two blocks."""
-
-    def frame(heads: int) -> Figure:
-        precisions = ", ".join(f"{4**m}" for m in range(heads))
-        p, tokens = free_map("rbf", 1.0, 100, 2, RATES["rbf"], heads)
-        return _maps(p, tokens, f"RBF, heads with γ = {precisions}, 2 blocks, N = 100")
-
-    show(
-        frame,
-        [Slider("heads", "heads M", [1, 2] if few else [1, 2, 3, 4])],
-        start={"heads": 2 if few else 4},
-        title="Several kernels at once",
-        description="With four heads, each narrower than the one before, the regions come near the quadrants. Try: M = 1: one broad kernel.",
-        alt=lambda heads: f"{ALT} with {heads} heads of increasing precision.",
     )
 
 

@@ -116,8 +116,7 @@ def by_depth(
 
 
 def study(name: str, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False) -> Study:
-    """A study on L of the contexts that its groups see, recorded 12 times in log-spaced steps; at ``full`` length in epochs, recorded 50 times in even steps.
-    Never compiled, for these trainings are too short for it to pay."""
+    """A study on L of its groups' contexts, recorded 12 times in log-spaced steps or, at ``full`` length in epochs, 50 times; too short to compile."""
     space, records = (np.linspace, 50) if full else (np.geomspace, 12)
     record = np.unique(space(min(24, steps), steps, records).round()).astype(int)  # 24 is what a replay repeats
     contexts = groups[0].observe.contexts
@@ -193,8 +192,7 @@ def figures_4_and_5(L: int, s: Sizes) -> list[Study]:
 
 
 def square(s: Sizes) -> list[Study]:
-    """Figures 8 and 9, one study a kernel: GD and Trained TF from five starts each, at the published code's length, on one draw of everything else; with linear
-    attention, where only a share of the starts leaves a plateau, Trained TF from more."""
+    """Figures 8 and 9: GD and Trained TF with each kernel from five starts at the published length; Trained TF with linear attention from more."""
     prompts, runs = OnHeldOut(UnitContexts(Quadrants(N=s.quad_N)), s.held_out), runs_of(range(s.seeds), CODE_RATE)
     gd = {k: group("gd", FunctionalGD, prompts, runs, GD_PARAMETERS, kernel=k) for k in KERNELS}
     tf = {k: group("tf", TrainedStep, prompts, runs, TF_PARAMETERS, kernel=k, init="code") for k in KERNELS}

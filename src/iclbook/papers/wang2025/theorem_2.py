@@ -223,21 +223,24 @@ def plot_shapes(found: Mapping[str, Gradient]) -> Figure:
 
 
 def plot_gradients(found: Mapping[str, Gradient]) -> Figure:
-    """Entries of the gradients where the scalars are stationary, in standard errors, two of them shaded: discs on the diagonal, crosses off it."""
-    fig, axes = style.figure(len(ENDS), height=2.9, sharey=True)
+    """Entries of the gradients where the scalars are stationary, in standard errors, two of them shaded."""
+    fig, axes = style.figure(len(ENDS), height=3.1, sharey=True)
     for ax, (name, title) in zip(axes, ENDS.items(), strict=True):
         mean, error = found[name].entries.value, found[name].entries.error
         n = mean.shape[-1]
         diagonal = np.eye(n, dtype=bool)
-        for layer, (mask, marker) in itertools.product(range(len(mean)), ((diagonal, "o"), (~diagonal, "x"))):
+        marks = ((diagonal, "o", "on the diagonal"), (~diagonal, "x", "off the diagonal"))
+        for layer, (mask, marker, where) in itertools.product(range(len(mean)), marks):
             y, e = mean[layer][mask], error[layer][mask]
             x = layer * (n * n + 2) + np.flatnonzero(mask.ravel())
-            ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=5, color=style.PALETTE[layer])
-        ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0)
+            look = {"color": style.PALETTE[layer], "label": None if layer else where}
+            ax.plot(x, y / np.where(e > 0, e, 1), marker, ms=5, **look)
+        ax.axhspan(-2, 2, color=style.GRID, lw=0, zorder=0, label="two standard errors")
         ax.axhline(0, color=style.INK, lw=0.7)
         ax.set(xticks=[n * n / 2, n * n * 1.5 + 2], xticklabels=["layer 1", "layer 2"], title=title)
         ax.grid(axis="x", visible=False)
     axes[0].set_ylabel("entry over its standard error")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
 
 
