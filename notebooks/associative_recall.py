@@ -268,7 +268,7 @@ record.verdicts("noA0-timescale", "noA0-law")
 #
 # ## How long the plateau lasts
 #
-# For small $\alpha$ the law says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$. Then $\dot s \propto s^2 + \varepsilon^2$, so $s$ is a tangent of time, and it blows up at a time $T$ with
+# For small $\alpha$ the law says $\beta^2 = \frac{2(k-1)}{k} s^2 + \varepsilon^2$. Then $\dot s \propto \beta^2$, so $s$ is a tangent of time, and it blows up at a time $T$ with
 #
 # $$ \varepsilon T \;\to\; \frac{\pi}{2 E_0} \sqrt{\frac{k(k-1)}{2}}, \qquad E_0 = -(1+\gamma)\, \mathbb{E}\Delta_{1,1}\big|_{t=0} = \frac{(1+\gamma)(|R|-1)}{|R|\,k^2\,(k-2)!} . $$
 #
@@ -363,7 +363,7 @@ record.verdicts(
 #
 # | $\beta$ falls from head to head by a factor of | {glue:text}`plateaus/ratios` |
 # |---|---|
-# | second-layer attention differs from equal shares on the orderings left by, window of four | {glue:text}`plateaus/order/attention` |
+# | second-layer attention and equal shares on the orderings left: difference, window of four | {glue:text}`plateaus/order/attention` |
 # | the same, window of three | {glue:text}`plateaus/k/attention` |
 # | the second plateau lasts (flow time), window of three | {glue:text}`plateaus/k/length` |
 #
@@ -438,8 +438,8 @@ record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
 # How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (slope of its logarithm in $c$, after division by $\sqrt c$:
-# {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. In the initialisation $c$ is $\beta$ itself, and the gradient far smaller. There is one jump fewer than tokens: the
-# paper's $k$ jumps on order $k+1$. With as many heads as tokens, as in the theorem, the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
+# {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. The initialisation sets $\beta = c$ instead, and the gradient is far smaller. There is one jump fewer than tokens: the
+# paper's $k$ jumps on order $k+1$. With as many heads as tokens the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
 # {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
@@ -491,7 +491,7 @@ record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
 # *The two jumps stay apart without A2, and run together without A3. Loss of the eight variants, order three, a panel with the window of A0 and one without; dotted: plateaus of $m$ matched tokens.*
-# At order four they do not stay apart without A2 ([next section](#the-query-side)).
+# At order four not all jumps survive without A2 ([next section](#the-query-side)).
 
 # %% tags=["remove-input"]
 record.verdicts("q-idle-head", "q-simplifications")
@@ -505,7 +505,7 @@ record.verdicts("q-idle-head", "q-simplifications")
 # ### The query side
 #
 # A2 puts the last token's embeddings at their solution. Without it head $h$ asks for what head $h-1$ found, a mean over the window until that head is active.
-# Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: without A2 the third head
+# Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: at order four, without A2, the third head
 # stays inactive where $\beta$ falls from head to head; where it rises, all jumps merge.
 
 # %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Beta falling: two stages, then the last drop follows at once and the third head stays silent. Beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]

@@ -217,7 +217,7 @@ record.all(chosen)
 record("toy/seeds", seeds := len(swept["frozen/start"]))
 
 # %% [markdown]
-# *Attention sharpens at large scales and at rates up to 0.3, the loss is smooth at small rates, and few settings have both. Bias frozen.* With small entries
+# *Attention sharpens more at larger scales and rates, the loss is smooth at small rates, and few settings have both. Bias frozen.* With small entries
 # attention long stays near uniform, because the gradients of $W_Q$ and $W_K$ are of third order in the weights; a rate that sharpens it often makes the loss jump.
 #
 # The paper shows one run in four figures, so we judge all four at *one* setting for each reading. Of the settings with near-uniform first attention, a rule chooses the one where most runs sharpen
@@ -395,7 +395,7 @@ figures_6_to_8.table_beside_ours(
 
 # %% [markdown]
 # *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* The
-# table says where a mean of five seeds like the paper's is expected, and whether the printed means of this arm and of the other lie inside. Each printed standard deviation, divided by ours on the published chain, should lie between
+# table above says where a mean of five seeds like the paper's is expected, and whether the printed means of schedule and SGD lie inside. Each printed standard deviation, divided by ours on the published chain, should lie between
 # {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of draws of five of our seeds, the share
 # {glue:text}`table1/code/p_share` has one as small.
 #
@@ -435,7 +435,7 @@ record.verdicts("fig9")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Do both find the same?
-# The paper says that both ways to train come to "similar solutions", by the KL divergence of their predictions, and prints no number. After equally many steps SGD is behind. So we train it on,
+# The paper says that both ways to train come to "similar solutions", by the KL divergence of their predictions, and prints no number. After equally many steps SGD is behind. So we train it longer,
 # at rate 0.2, to the schedule's loss: from the same initial weights, and from another seed's.
 
 # %% tags=["hide-input"]
@@ -511,7 +511,7 @@ record.verdicts("gradient-sizes")
 
 # %% [markdown]
 # ## A fair trial
-# What if we multiply other rates by ten, or all? All runs start from the same weights and sequences and make equally many steps.
+# What if we multiply other rates than that of values by ten, from 0.01 to 0.1, or all? All runs start from the same weights and sequences and make equally many steps.
 
 # %% mystnb={"image": {"alt": "Left: training loss against step of five ways to train; rate 1 for everything ends lowest. Right: lowest held-out loss of each against the floor."}} tags=["hero", "hide-input"]
 tried = on_code["uniform0.02"].seeds
@@ -545,7 +545,7 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 #
 # Seeds, row by row: {glue:text}`fair/seeds`. Adam and rate 1 for everything learn their sequence by heart: trained and held-out losses are {glue:text}`fair/by_heart` (rate 1, then Adam).
 #
-# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed. At these rates only steps times rate counts: to reach SGD's final loss, uniform rates of 0.02 and 0.1 need
+# By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed on these seeds. At these rates only steps times rate counts: to reach SGD's final loss, uniform rates of 0.02 and 0.1 need
 # {glue:text}`fair/flow_law` times SGD's product of the two.
 # Alternating steps on $W_V$ and on the rest (section 5.3) end where simultaneous steps do (difference {glue:text}`manual/difference` nats), but cost two gradients a step. Per gradient they reach
 # SGD's loss {glue:text}`manual/speedup` times as fast as SGD.
@@ -635,7 +635,7 @@ record.verdicts("diagnostics", "regularisation")
 #
 # A recurrence that is linear in its state can be unrolled. For the selective state-space model (SSM), with state matrix $A$, whose write matrix $B_j$, read matrix $C_i$ and step length $\Delta_j$
 # depend on the token, the printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
-# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $F$, input gates $I$ and candidates $U$,
+# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $F$, input gates $I$ and candidates $\tilde c$,
 # $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} F_k\bigr) I_j\, \tilde c_j$ (largest difference {glue:text}`routing/lstm_identity`).
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]
@@ -756,7 +756,7 @@ record.verdicts("wind-tunnel", "mlp")
 # ## What to take away
 # The closed forms are exact, and one pass over the queries gives them all. The paper's words about joint steps often fail. A larger rate for values makes training faster, but so does a
 # larger rate for everything, and at these rates steps times rate is what counts. On the chain attention strengthens the random preferences that it starts with, and a [linear
-# classifier of the present input](#do-both-find-the-same) predicts better. The advantage needs weights with a fixed sum.
+# classifier of the present input](#do-both-find-the-same) predicts better. An advantage appears because weights sum to one: without a fixed sum no mean is subtracted.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Exercises

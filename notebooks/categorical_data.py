@@ -284,7 +284,7 @@ record.verdict("wang2025/q-we-draw")
 #
 # "GD" has three kinds of parameters: $W_e$, $\alpha$ and the kernel's precision $\gamma$, in $\exp(-\gamma \|x - x'\|^2)$ or $\exp(\gamma\, x^\top x')$. "Trained TF" is a transformer with
 # $W_Q, W_K, W_V$, an output matrix $P$ and $W_e$, all free. Both learn from $L$ fixed contexts, here the authors' own, which their published seed gives back. They are scored on the authors' 2,048
-# test contexts, at the step of training with the lowest validation NLL (negative log-likelihood: cross-entropy on new data).
+# test contexts, at the step of training with the lowest validation NLL (negative log-likelihood: cross-entropy).
 
 # %% mystnb={"image": {"alt": "Accuracy and NLL against the number of training contexts for RBF and softmax attention: GD is nearly flat, Trained TF starts far behind and approaches it; linear attention stays low."}} tags=["hide-input"]
 L = SIZES[profile].L
@@ -324,7 +324,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # | softmax | {glue:text}`fig3/softmax_nll_gap` | {glue:text}`fig3/softmax_accuracy_gap` |
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_accuracy_gap` |
 #
-# With few contexts the one layer of appendix C does better here than the authors' crosses say: its accuracy is {glue:text}`fig3/printed_accuracy` above theirs. The published program has more than this
+# With few contexts Trained TF, here the one layer of appendix C, does better than in print: its accuracy is {glue:text}`fig3/printed_accuracy` above theirs. The published program has more than this
 # layer. Its block has an erasing head and cross-attention even when it is alone (one step needs neither), its scores are not divided by a root, its weights start from another law, gradients are clipped to a norm of 0.001, and
 # Adam's second decay rate is 0.98. Built and trained so, Trained TF differs from the authors' numbers by {glue:text}`fig3/program_accuracy` in accuracy and by {glue:text}`fig3/program_nll` nats.
 #
@@ -360,9 +360,9 @@ record.verdicts("fig4", "n10", "q-published")
 # | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/authors_nll` |
 # | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/authors_seeds` |
 # | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/authors_gain` |
-# | gain of each further block, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/authors_steps` |
+# | gain of blocks 2 to 6, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/authors_steps` |
 #
-# The figure is judged where the printed scores lie, at $N = 125$ on the authors' contexts. Six blocks gain {glue:text}`fig4/authors_late` nats over three there, and {glue:text}`fig4/printed_late` in the
+# The figure is judged where the printed scores lie, at $N = 125$ on the authors' contexts. Six blocks gain {glue:text}`fig4/authors_late` nats over three there (further starts included), and {glue:text}`fig4/printed_late` in the
 # printed values. Of {glue:text}`fig4/authors_runs` runs {glue:text}`fig4/authors_at_end` were still improving at the end. The paper calls the gain in NLL the more substantial one. From one to six
 # blocks the printed NLL falls by a larger fraction than the printed accuracy rises; the fractions differ by {glue:text}`fig4/printed_more`.
 #
@@ -389,7 +389,7 @@ record.all(figures_3_to_5.figure_5(L, deep, sweep))
 
 # %% [markdown]
 # *Two blocks of Trained TF need far more contexts than GD, here as in the authors' notebook (crosses; paper: figure 5, left). Trained and tested on the authors' own contexts.
-# Seeds: {glue:text}`fig5/seeds` (GD, Trained TF); {glue:text}`time/fig5-left` minutes of training.*
+# Seeds: {glue:text}`fig5/seeds` at the three $L$; {glue:text}`time/fig5-left` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/fig5-left")
@@ -400,7 +400,7 @@ record.verdict("wang2025/fig5-left")
 # | GD | {glue:text}`fig5/gd_nll` |
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
-# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$. At the largest $L$ Trained
+# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$ (same starts). At the largest $L$ Trained
 # TF minus GD is {glue:text}`fig5/authors_last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. The authors' two models come within 0.04 nats of each other at $L$ =
 # {glue:text}`fig5/printed_enough`; the text says more than 25,000. At 2,048 contexts the authors' gap is {glue:text}`fig5/printed_more` nats larger with two blocks than with one. Is the gap one of
 # data or of optimisation?
@@ -458,10 +458,10 @@ record.verdict("wang2025/fig8")
 # | distance in NLL there | {glue:text}`fig8/draws_nll_gaps` |
 #
 # Distances count as agreement as above: up to three points of accuracy, 0.075 nats. Trained TF with softmax attention beside GD with linear attention, whose accuracy is {glue:text}`fig8/linear`,
-# would not pass: they are {glue:text}`fig8/control_gap` apart. With linear attention Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its
-# {glue:text}`fig8/linear_starts` starts come to GD's accuracy, the others stay on a plateau (mean accuracy of the first five starts: {glue:text}`fig8/linear_tf`). Of the eight pairs of kernel and
-# model, {glue:text}`fig8/overlap` have five starts that end within three points. With softmax, and with softmax only, the paper sees several curves of Trained TF. Here the logarithm of the spread
-# of its starts, over that with another kernel, is
+# would not pass: they are {glue:text}`fig8/control_gap` apart. With linear attention (mean accuracy of the first five starts: {glue:text}`fig8/linear_tf`) Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its
+# {glue:text}`fig8/linear_starts` starts come to GD's accuracy, the others stay on a plateau. Of the eight pairs of another kernel and a
+# model, {glue:text}`fig8/overlap` have five starts that end within three points of each other. With softmax, and with softmax only, the starts of Trained TF can be told apart in the paper. Here the logarithm of the ratio of
+# its starts' spread to that with another kernel is
 # {glue:text}`fig8/softmax_wider` (RBF, Laplacian, exponential; positive if softmax spreads more).
 #
 # The paper says that the bound is below 0.6. On the authors' own embeddings it is {glue:text}`fig8/authors_bounds`, for the $W_e$ of their program's trainings and for that of figure 9. It rises
@@ -502,7 +502,7 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/draws_own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/draws_nearest` |
 #
-# The panel at the head of the page has a trained model: GD with softmax attention, trained with one block, whose step is made twice. The two below show functional descent on one context with the
+# The panel at the top of the page has a trained model: GD with softmax attention, trained with one block, whose step is made twice. The two panels below show functional descent on one context with the
 # true $W_e$, without training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single labels; a wide kernel blurs the
 # borders.
 
@@ -659,7 +659,7 @@ record.verdicts("thm1", "thm2", "q-thm2-all")
 #
 # With real $y$ and squared error the expectation is $f$ itself (appendix G), and one step with the linear kernel is the gradient-descent predictor of {cite}`he2025`. With several heads (appendix
 # H), head $m$ has its own features $\psi_m$ and output matrix $P_m$. With $P_m = I$ the heads descend on $f = \sum_m A_m \psi_m$. With free $P_m$, as printed, each step is multiplied by $P_m$.
-# Plain descent on $f = \sum_m P_m A_m \psi_m$ multiplies by $P_m P_m^\top$ instead (the difference is then {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model
+# Plain descent on $f = \sum_m P_m A_m \psi_m$ multiplies by $P_m P_m^\top$ instead (the heads then differ from it by {glue:text}`multi-kernel/mixed_corrected`). These heads return in the language model
 # below.
 
 # %% tags=["hide-input"]

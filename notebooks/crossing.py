@@ -268,7 +268,7 @@ show_model(train_waits(LinearRegression()))
 # %% [markdown]
 # ## Routing by advantage
 #
-# {cite}`agarwal2025` says that the gradient in a score $s_i$ is minus its attention times its advantage: $\partial L / \partial s_i = \alpha_i (b_i - \sum_j \alpha_j b_j)$ with
+# {cite}`agarwal2025` says that the gradient in a score $s_i$ is minus its attention times its advantage, the bracket: $\partial L / \partial s_i = -\alpha_i (\sum_j \alpha_j b_j - b_i)$ with
 # $b_i = \partial L / \partial \alpha_i$.
 # This is the derivative of softmax, so it holds on every softmax model. Does it hold for all weights that sum to one?
 
@@ -283,13 +283,13 @@ record.verdict("crossing/q-routing")
 # ## Two time scales
 #
 # {cite}`agarwal2025` says of one classifier, trained by gradient descent, that attention settles early while values go on, like the two steps of expectation-maximisation. For other models the count of factors gives a
-# prediction. Where values alone can begin to lower the loss ($p = 2$), they have a head start. Where all four matrices must grow together ($p = 4$), none has.
+# prediction. Where values can begin to lower the loss without queries and keys, they have a head start. Where all four matrices of a head must grow together, none has.
 
 # %% mystnb={"image": {"alt": "Dots for every draw: time of attention over time of values for two heads, sticky chain and Trained TF, with equal rates and with queries and keys ten times faster."}} tags=["hide-input"]
 style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way, divided by the time at which values are, on the way from a small start until a quarter of the loss is gone. Bars:
+# *At equal rates attention does not come first. Time at which attention is half-way, divided by the time at which values are, on the way from a small start until a quarter of the loss is gone. Faint bars:
 # {glue:text}`timing/draws` draws (left out, as their training stops before that: {glue:text}`timing/passed_over`); large marks: medians. Orange: queries and keys trained ten times faster.*
 
 # %% tags=["remove-input"]
@@ -324,7 +324,7 @@ style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# The verdict is yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Trained TF with quicker queries and keys needs
+# We say yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Trained TF with quicker queries and keys needs
 # {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
 
 # %% [markdown]
@@ -443,7 +443,7 @@ record.verdict("crossing/q-kernel")
 # {.notation}
 # | One computation | In the papers' letters |
 # |---|---|
-# | a step of descent from zero: *exact* | He: $\frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Wang: linear kernel, $\alpha = \eta$. Nagy: von Oswald's layer, gain $v_o q_k = \eta / L$. Linear attention: $KQ$ reads covariates, $OV = \eta$ the response |
+# | a step of descent from zero: *exact* | He: $\frac{\eta}{L} \sum_\ell y_\ell\, x_\ell^\top x_q$. Wang: linear kernel, $\alpha = \eta$. Nagy: von Oswald's layer, $v_o q_k = \eta / L$. Linear attention: $KQ$ reads covariates, $OV = \eta$ the response |
 # | the same, debiased: *exact* | He: $x_\ell - \bar x$ for $x_\ell$. Wang: linear kernel on centred keys |
 # | one softmax head: *exact* | He, $H = 1$: $\mu \sum_\ell \mathrm{smax}(\omega\, x_\ell^\top x_q)\, y_\ell$. Wang: normalised kernel, $\gamma = \omega$, $\alpha = \mu$. Recall, layer 2: keys are what the first layer found (rows of $\mathbf R$), the query the last symbols, each times $\beta_h^2$, values the responses $e_{f(\pi_t)}$, $\mu = 1$ |
 # | what training does to values: *exact* | Agarwal: $\sum_{ij} \alpha_{ij}\, u_i\, x_j^\top$, $u_i$ the gradient at answer $i$; here $\alpha$ of the head, one position $i$ that asks in each prompt, $x_j = z_\ell$, a pair of the prompt. He: gradient in $OV$, with $u = 2\,(\hat y_q - y_q)$ |

@@ -281,7 +281,7 @@ style.show(section_9_2.gains_figure(trajectories))
 # The paper compares a two-layer baseline with a four-layer "theory-guided" model "of equal parameter budget": 8,801 and 9,989 parameters. The counts say what the text does not. We tried
 # {glue:text}`q-parameters/tried` combinations of usual choices (biases, layer norms, positions, MLPs, kinds of sink and scale): {glue:text}`q-parameters/baselines` baselines have the first count, and
 # {glue:text}`q-parameters/both` combination has both. It has attention with biases, one layer norm per layer, no MLP, no positions, one *sink* (a learned token that can take attention), and in each layer a *layer scale* (a learned factor). We train that. Budgets differ by
-# {glue:text}`q-parameters/excess`; with width {glue:text}`q-parameters/nearest_width` they would be nearest to equal.
+# {glue:text}`q-parameters/excess`; with a deep model of width {glue:text}`q-parameters/nearest_width` they would be nearest to equal.
 #
 # The rest we choose, and where a choice may decide we train several *readings*. "4,000 random tasks" can mean a fixed set of 4,000 prompts, or that many new ones. We train both, dropout included,
 # and the fixed set at two rates. Ours are 4,000 steps, batch 32, Adam and a weight of 0.01 for the orthogonality penalty. The task's weights have variance 1/4, which suits section 9.5.1. With 1
@@ -354,7 +354,7 @@ record.verdicts(
 # orthogonality "indistinguishable" from plain depth. That has to be shown: the effect must be smaller than half of the printed effect of the layer scale. At $d = 4$ the paper's deep model is worst beside its baseline. Ours changes the baseline's error by {glue:text}`9.5.1/s500/depth_change_4` after 500,
 # {glue:text}`9.5.1/s1000/depth_change_4` after 1,000 and {glue:text}`9.5.1/s2000/depth_change_4` after 2,000 steps; where negative, depth *helps*.
 #
-# The next figure repeats the comparison over optimisers and rates: {glue:text}`q-depth/settings` pairs, of which {glue:text}`q-depth/learning` have a baseline that learns in these 2,000 steps.
+# The next figure repeats the comparison over optimisers, rates and $d$: {glue:text}`q-depth/settings` settings, of which {glue:text}`q-depth/learning` have a baseline that learns in these 2,000 steps.
 # {glue:text}`q-depth/diverged` of the {glue:text}`q-depth/pairs` deep runs in them diverge and count as hurt; lines are means over the rest. Adam at 0.001 has 20 seeds, the others 6.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Error of depth over that of the baseline after 500 and after 2,000 steps for each optimiser and rate; above 1 depth hurts; dashed: printed."}}
@@ -404,7 +404,7 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops
-# on a plateau there. So we judge the rate that fits. The regulariser improves a typical seed's error by {glue:text}`9.6/matched/gain` % (negative: worse), and the oracle's masks change its error by
+# on a plateau there. So we judge the rate that fits. The regulariser improves a typical seed's error by {glue:text}`9.6/matched/gain` % (negative: worse); the oracle's masks change the error by
 # {glue:text}`9.6/matched/oracle_change` %; the paper prints a rise of 3.2 %. At the other rate the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
 #
 # Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
@@ -428,8 +428,8 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 #   $R^2 =$ {glue:text}`ladder/induction/one_jump_r2`, one in the last layer {glue:text}`ladder/induction/last_jump_r2`.
 # - **Section 9.3.** *Causal heads* are those whose effect lies above its 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
 # - **Figure 7.** Over seven models early convergence has no significant correlation with skill at other tasks (0.59 at most), a "robust null". If 0.59 were true, the share
-#   {glue:text}`forecast/power_7` of such studies would find it. Its confidence interval is {glue:text}`forecast/width_7` wide; the median skill on
-#   new models is {glue:text}`forecast/skill_7`. So "robust null" is no finding.
+#   {glue:text}`forecast/power_7` of such studies would find it. Its confidence interval is {glue:text}`forecast/width_7` wide, and a line through
+#   seven such models predicts new ones with a median skill of {glue:text}`forecast/skill_7`. So "robust null" is no finding.
 # - **Section 8.4.** From the slope $\alpha$ of updates on residuals the paper predicts $\rho = 1 - \alpha$, what a layer leaves of the error. In three models this agrees "within 2-11 %" with the
 #   observed $\rho$, as any two numbers near 1 do. But $\alpha$ is off by {glue:text}`rho/error_of_alpha` %; the prediction $\rho = 1$ would be off by
 #   {glue:text}`rho/error_of_no_contraction` %. Of the five ways to exchange

@@ -169,7 +169,7 @@ style.show()
 # The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from weights zero
 # ([formula](#against-gradient-descent-and-ridge-figure-25)), on covariates less their mean.
 #
-# The panel, at the head of the page, takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
+# The panel at the top of the page takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
 
 # %% tags=["hero", "hide-input"]
 show_model(train_in_page(task, history))
@@ -197,7 +197,7 @@ record.all(
 
 # %% [markdown]
 # Each model has {glue:text}`runs/seeds` seeds (one for eight heads, which the paper does not show) of {glue:text}`runs/steps` steps at rate {glue:text}`runs/rate` with batches of
-# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on this task, with those of later sections, took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
+# {glue:text}`runs/batch`; the {glue:text}`runs/models` models on this task, those of later sections among them, took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Ask them yourself
@@ -268,7 +268,7 @@ record.verdicts("fig2.3")
 # | as coded | {glue:text}`runs/both_signs_coded` |
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-# The pattern grows out of random first weights, very early. Choose the number of heads.
+# The pattern grows out of random first weights, often very early. Choose the number of heads.
 
 # %% tags=["hide-input"]
 circuit_maps.show_circuits(iso, few=not paper)
@@ -310,7 +310,7 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Which starts end with one sign
-# For two heads the first steps decide. Heads of one sign are a stable solution of their own, in which the heads rotate the covariates in opposite directions.
+# For two heads the first steps decide. Heads of one sign are a stable solution that two numbers do not describe: the heads rotate the covariates in opposite directions.
 #
 # | Share of runs | two, three, four heads |
 # |---|---|
@@ -364,7 +364,7 @@ record.verdicts("fig2.8", "kf4")
 # | the paper | 0.13 | 3.5 |
 #
 # The two printed numbers agree with each other. For each $\gamma$ one sum of $\mu$ is best (the curve of these is the [solution manifold](#the-solution-manifold)), and a sum of 3.5 goes with
-# $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs settle further along the same curve.
+# $\gamma =$ {glue:text}`scale/printed_gamma`, which rounds to 0.13. Our runs as printed settle further along the same curve.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "For each seed of three or more heads, omega of the heads and their mu stacked: the omega of one side coincide, their mu differ, and the stacks end at one height."}}
 style.show(
@@ -510,7 +510,7 @@ record.all(theorem_1.approximation_records(close, d, s2))
 record.verdicts("approx-loss", "q-approx-loss")
 
 # %% [markdown]
-# Along a run the relative error of the approximation is {glue:text}`approx/largest` at most. After the first steps it is lower than the true loss, by a difference of at most
+# Along a run the relative error of the approximation is {glue:text}`approx/largest` at most. After the first steps the approximation is lower than the true loss, by a difference of at most
 # {glue:text}`approx/below_most`, at the end {glue:text}`approx/below_end`. Near the optimum it is off by {glue:text}`approx/at_40` of the loss at the training length, and by one per cent at
 # $L \approx$ {glue:text}`approx/length_for_1_percent`. But both losses include the noise. Of the *excess* over it, which training can change, {glue:text}`approx/excess_at_40` is missing at the
 # training length and {glue:text}`approx/excess_large_L` at the largest $L$: exactly the share $1 / (1 + (1 + \sigma^2) d)$ in the limit $\gamma \to 0$, at every $L$. It vanishes as $d$ grows, not
@@ -554,7 +554,7 @@ learning_rates.show_pair(manifold, prompts, d, L, s2, few=not paper)
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Theorem 1
 # The paper sums this up in a theorem: the smaller $\gamma$, the nearer the pair is to debiased gradient descent; the limit is the best pair, and its risk is within a factor of the Bayes risk. The
-# bound holds, far from tight, and the optimum is a limit that no pair attains. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
+# bound holds, far from tight, and no pair attains the optimum of the approximate loss. (As printed, the theorem leaves out the two-head model that it explains: [Errata](#errata).)
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Gap between the pair and debiased gradient descent against gamma, with the theorem's bound."}}
 eta, draws = loss.eta_star(d, L, s2), (2, 3, 4, 5)
