@@ -177,8 +177,8 @@ sentences.plot_sentences(said)
 style.show()
 
 # %% [markdown]
-# *Seventeen sentences of the paper, tested on random heads: those about one step are always true, those about many moves at once only sometimes, and a few hardly ever. Share of cases in which each
-# sentence holds, with its section.*
+# *Seventeen sentences of the paper, tested on random and half-trained heads: those that restate a formula hold always (dark), the others (blue) mostly, sometimes or hardly ever. Share of cases in
+# which each sentence holds, with its section.*
 
 # %% tags=["remove-input"]
 record.verdicts("signs", "toward-users")
@@ -303,8 +303,8 @@ style.show(of=[swept])
 record.all(figures_1_to_5.one_step_values(steepest))
 
 # %% [markdown]
-# *A value moves against the error of the query that uses it and pulls its context along (paper: Figure 1). The second panel enlarges both steps, drawn beside each
-# other.*
+# *A value moves against its signal, the errors of the queries that use it summed with their weights, and pulls a query's context along (paper: Figure 1). The first panel has the error of one such
+# query; the second has the signal and, enlarged, both steps, drawn beside each other.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig1")
@@ -394,10 +394,10 @@ figures_6_to_8.table_beside_ours(
 )
 
 # %% [markdown]
-# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss, with their standard deviations.* The
-# table above says where a mean of five seeds like the paper's is expected, and whether the printed means of schedule and SGD lie inside. Each printed standard deviation, divided by ours on the published chain, should lie between
-# {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of draws of five of our seeds, the share
-# {glue:text}`table1/code/p_share` has one as small.
+# *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss (thin line), with their standard
+# deviations.* The table above says where a mean of five seeds like the paper's is expected, and whether the printed means of schedule and SGD lie inside. Each printed standard deviation, divided
+# by ours on the published chain, should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of
+# draws of five of our seeds, the share {glue:text}`table1/code/p_share` has one as small.
 #
 # On the published chain the schedule reaches SGD's final loss after {glue:text}`table1/code/steps` steps (printed: 430), {glue:text}`table1/code/speedup` times as fast. Knowing nothing costs
 # $\ln 8 = 2.079$ nats, the floor is {glue:text}`chain/floor`. Of the way between, SGD has gone {glue:text}`chain/learned_sgd` in a thousand steps and the schedule
@@ -588,7 +588,8 @@ record.all(
 )
 
 # %% [markdown]
-# *Calibration comes to rest first; attention and values go on alike. Distance to the final value over that at the start; thick: mean over seeds.*
+# *Calibration goes most of its way first; attention and values follow, nearly alike. Distance to the final value over that at the start; calibration by the loss for the one head, by the error of
+# the entropy for the layer; thick: mean over seeds.*
 
 # %% tags=["remove-input"]
 record.verdicts("frame-precision", "freezing", "unfurling")

@@ -274,13 +274,14 @@ def frame_values(left: Mapping[str, np.ndarray], steps: np.ndarray, prefix: str)
 
 
 def plot_way_left(panels: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
-    """Way left ``(records, R)`` of attention, values and error at the ``steps`` of each panel: every run and the mean."""
+    """Way left ``(records, R)`` of attention, values and calibration at the ``steps`` of each panel: every run and the mean."""
     fig, axes = style.figure(len(panels), height=2.8, sharey=True)
     looks = (COLOUR["attention"], "-"), (COLOUR["values"], (0, (4, 1.5))), (style.INK, (0, (1, 1.2)))
     for ax, (title, (steps, left)) in zip(axes, panels.items(), strict=True):
         for (colour, dash), (name, own) in zip(looks, left.items(), strict=True):
             ax.plot(steps, own, color=colour, lw=0.7, alpha=0.4)
-            ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=name)
+            label = "calibration" if name == "error" else name  # of the entropy: one name in both panels
+            ax.plot(steps, own.mean(1), color=colour, ls=dash, lw=2.2, label=label)
         ax.plot([], [], color=style.COLOURS["dummy"], lw=0.7, label="one seed")
         ax.set(title=title, xlabel="step", ylim=(0, 1.2))
         ax.legend()

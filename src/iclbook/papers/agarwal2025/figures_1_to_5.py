@@ -115,7 +115,7 @@ def plot_one_step(steps: Mapping[str, np.ndarray], r: int) -> Figure:
     _arrow(axes[0], step["u_i"], style.INK, "error $u_i$")
     axes[0].set_title("where they are")
     scale = np.linalg.norm(step["u_bar"]) / np.linalg.norm(step["dv"])
-    _arrow(axes[1], step["u_bar"], style.INK, r"signal $\bar u_j$")
+    _arrow(axes[1], step["u_bar"], style.COLOURS["debiased"], r"signal $\bar u_j$")
     aside = 0.12 * step["u_bar"][::-1] * (1, -1)
     _arrow(axes[1], step["dv"] * scale, COLOUR["values"], rf"$\Delta v_j$ (×{scale:.0f})", aside)
     _arrow(axes[1], step["dg"] * scale, COLOUR["attention"], rf"$\Delta g_i$ (×{scale:.0f})", 2 * aside)

@@ -219,8 +219,14 @@ def plot_curves(em: Curves, sgd: Curves, floor: float) -> Figure:
             )
         ax.set(xlabel="step", title=title)
     steps, sd = printed["steps"]  # of the schedule to SGD's printed loss
-    axes[0].errorbar(steps, printed["loss_sgd"][0], xerr=sd, **look)
+    level = printed["loss_sgd"][0]
+    axes[0].errorbar(steps, level, xerr=sd, **look)
+    axes[0].plot((steps, sgd.steps[-1] * 1.03), (level, level), color=style.COLOURS["paper"], lw=0.8)
+    name = {"ha": "center", "va": "bottom", "fontsize": 8, "color": style.COLOURS["paper"]}
+    name["arrowprops"] = {"arrowstyle": "-", "color": style.COLOURS["paper"], "lw": 0.8, "shrinkB": 3}
+    axes[0].annotate("SGD's loss reached", (steps, level), (steps + 90, level + 0.04), **name)
     axes[0].axhline(floor, color=style.INK, ls=(0, (1, 1.6)), lw=1.3, label="Bayes floor")
+    axes[0].set_ylim(top=level + 0.065)
     axes[0].plot([], [], color=style.INK, label="mean over seeds")
     axes[0].fill_between([], [], color=style.INK, alpha=0.15, label="range over seeds")
     axes[0].plot([], [], "D", color=style.COLOURS["paper"], label="printed")

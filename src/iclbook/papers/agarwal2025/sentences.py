@@ -156,13 +156,14 @@ def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:
     rows = sorted(((text, shares[key]) for key, text in SENTENCES.items()), key=lambda row: -float(row[1]))
     fig, ax = style.figure(height=0.3 * len(rows) + 0.8)
     y = np.arange(len(rows))[::-1]
-    colours = [style.INK if share == 1 else style.COLOURS["dummy"] for _, share in rows]
-    ax.barh(y - 0.28, [share for _, share in rows], color=colours, height=0.16)
-    for at, (_, share) in zip(y, rows, strict=True):
+    colours = [style.INK if share == 1 else style.COLOURS["measured"] for _, share in rows]
+    ax.barh(y - 0.19, [share for _, share in rows], color=colours, height=0.12)  # close below its own sentence
+    for at, (_, share), colour in zip(y, rows, colours, strict=True):
         said = {0: "never", 1: "always"}.get(share, f"{share:.0%}")
-        ax.text(1.2, at + 0.24, said, ha="right", va="center", fontsize=8)
+        ax.text(1.2, at + 0.24, said, ha="right", va="center", fontsize=8, color=colour)
     ax.set_yticks(y + 0.24, [name for name, _ in rows], fontsize=8.5, ha="left")
     ax.tick_params(axis="y", length=0, pad=-3)
-    ax.set(xlim=(0, 1.2), xticks=(0, 0.5, 1), xlabel="share of cases in which it holds")
+    ax.set(xlim=(0, 1.2), xlabel="share of cases in which it holds (%)")
+    ax.set_xticks((0, 0.5, 1), ("0", "50", "100"))
     ax.grid(False)
     return fig

@@ -153,6 +153,10 @@ def plot_noise_level(manifold: Manifold, approx: Array, settings: Settings) -> F
     right.set(xscale="log", xlabel="learning rate / √batch", ylabel="γ after training")
     right.legend(fontsize=8, loc="lower right")
     style.name_lines(left, {"true loss": 0.035, "approximate loss": 0.05}, up=8)
+    disc = {"xytext": (0, -10), "textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 8}
+    left.annotate("minimum", (best.omega, best.loss), color=style.COLOURS["measured"], **disc)
+    open_marks = {"transform": right.transAxes, "ha": "left", "va": "top", "fontsize": 8}
+    right.text(0.03, 0.97, "open marks: lowest rate,\nγ still falling", **open_marks)
     return fig
 
 

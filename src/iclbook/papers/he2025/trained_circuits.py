@@ -318,9 +318,9 @@ def plot_limits(text: ByCount, code: ByCount) -> Figure:
     for n, height in zip(text, (0.49, 0.44, 0.39), strict=False):
         axes[0].text(8e3, height, f"H = {n}", color=style.COLOURS[n], fontsize=9)
     last = text[2].steps[-1]
-    for ax, limit, (step, side) in zip(axes, paper_limits(), ((last, "right"), (1, "left")), strict=True):
-        look = {"color": style.COLOURS["paper"], "fontsize": 9, "ha": side, "va": "top"}
-        ax.annotate(f"paper: {limit:g}", (step, limit), (0, -3), textcoords="offset points", **look)
+    for ax, limit, (up, side) in zip(axes, paper_limits(), ((3, "bottom"), (-3, "top")), strict=True):
+        look = {"color": style.COLOURS["paper"], "fontsize": 8, "va": side, "xycoords": ("axes fraction", "data")}
+        ax.annotate(f"paper: {limit:g}", (0, limit), (3, up), textcoords="offset points", **look)
         ax.set_xlim(right=last)
         ends = (line.get_ydata()[-1] for line in ax.lines[:2])  # of two heads
         for name, end, up in zip(("as printed", "as coded"), ends, (6, -6) if ax is axes[0] else (0, 0), strict=True):
