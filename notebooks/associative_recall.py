@@ -490,7 +490,7 @@ if paper:
 record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
-# *The two jumps stay apart without A2, and run together without A3. Loss of the eight variants, order three, a panel with the window of A0 and one without; dotted: plateaus of $m$ matched tokens.*
+# *The two jumps stay apart without A2, and run together without A3 (window kept). Loss of the eight variants, order three, a panel with the window of A0 and one without; dotted: plateaus of $m$ matched tokens.*
 # At order four not all jumps survive without A2 ([next section](#the-query-side)).
 
 # %% tags=["remove-input"]

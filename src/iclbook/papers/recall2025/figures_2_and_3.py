@@ -105,10 +105,7 @@ def time_scales(scan: Mapping[str, np.ndarray], window: np.ndarray) -> Figure:
         ax.loglog(eps, limit / eps, color=style.INK, lw=1, label=f"order {order}")
     ax.loglog(eps, window, "s:", color=style.COLOURS["dummy"], label="order 4,\nwindow 3")
     ax.set(xlabel=r"initial $\beta_1 = \varepsilon$ (smaller →)", ylabel="time T of the first jump")
-    ax.set(
-        xlim=(1.3 * eps[0], eps[-1] / 1.3),
-        title=r"dots: exact flow; lines: limit of $\varepsilon T$, over $\varepsilon$",
-    )
+    ax.set(xlim=(1.3 * eps[0], eps[-1] / 1.3), title="dots: exact flow; lines: closed form")
     style.log_ticks(ax, "x", eps)
     style.name_ends(ax)
     return fig

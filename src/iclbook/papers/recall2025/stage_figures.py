@@ -32,8 +32,8 @@ def plateau_lines(ax: Axes, task: AssociativeRecall, last: int, loss: str = "dp"
         ax.annotate(f"m = {m}", (1, value(m)), **at, fontsize=8)
 
 
-def attention_maps(ax: Axes, maps: Mapping[str, np.ndarray]) -> None:
-    """Attention ``(K, W)`` of the heads (rows) by offset (columns), large shares in per cent; maps beside each other, each over its name."""
+def attention_maps(ax: Axes, maps: Mapping[str, np.ndarray], gap: float = 1) -> None:
+    """Attention ``(K, W)`` of the heads (rows) by offset (columns), large shares in per cent; maps ``gap`` columns apart, each over its name."""
     middles, left = [], 0
     for attention in maps.values():
         heads, width = attention.shape
@@ -47,8 +47,10 @@ def attention_maps(ax: Axes, maps: Mapping[str, np.ndarray]) -> None:
                 ax.text(
                     left + offset, head, f"{100 * share:.0f}", ha="center", va="center", fontsize=7.5, color="white"
                 )
-        left += width + 1
-    ax.set(xlim=(-0.6, left - 1.4), ylim=(heads - 0.4, -0.6))
+        for head in np.flatnonzero(attention.sum(-1) < 0.5):  # most of it at offsets that the map does not show
+            ax.text(middles[-1], head, "elsewhere", ha="center", va="center", fontsize=8)
+        left += width + gap
+    ax.set(xlim=(-0.6, left - gap - 0.4), ylim=(heads - 0.4, -0.6))
     ax.set_title("attention by offset, per cent")
     ax.set_xticks(middles, maps)
     ax.set_yticks(range(heads), [f"head {h + 1}" for h in range(heads)])
@@ -63,7 +65,7 @@ KNOWS = ("knows none", "knows one", "knows two", "solved")
 
 def training(pop: Population, run: Training) -> Figure:
     """Figures 1 and 4: first-layer attention early and at the printed steps, the first seed's loss with a sentence on every tread of its staircase, and the three beta."""
-    fig, (maps, ax, below) = style.figure(1, 3, height=5.4, height_ratios=(1, 1.4, 1.1))
+    fig, (maps, ax, below) = style.figure(1, 3, height=5.6, height_ratios=(1, 1.4, 1.2))
     below.sharex(ax)
     steps, batch, right = run.steps, run.loss[:, 0], run.steps[-1]
     plateaus = [pop.task.plateau_dp(m) for m in range(pop.n_heads + 1)]
@@ -87,15 +89,26 @@ def training(pop: Population, run: Training) -> Figure:
     rises = steps[np.argmax(betas > 0.62 * betas[-1], 0)]
     for h, rise in enumerate(rises):
         below.plot(steps, betas[:, h], color=HEAD[h], ls=DASHES[h], lw=2, label=f"head {h + 1}")
-        beside = ((rises < rise) & (rises > rise / 1.6)).any()  # another rises just before: then at the other side
-        at, side = (rise, 0.5 * betas[-1, h]), {"xytext": (6 if beside else -6, 0), "ha": "left" if beside else "right"}
-        below.annotate(f"head {h + 1}", at, color=HEAD[h], textcoords="offset points", va="center", **words, **side)
+        if betas[0, h] > betas[-1, h] / 4:  # it begins far above the others: there is room at its start
+            at, across, side, away = (left, betas[0, h]), "data", "left", (4, 8)
+        else:  # above the frame, where no line strikes it, and to the side if another rises nearly at the same step
+            ratios = rises / rise
+            before, after = ((ratios > 1 / 1.6) & (ratios < 1)).any(), ((ratios > 1) & (ratios < 1.6)).any()
+            at, across, side = (
+                (rise, 1),
+                below.get_xaxis_transform(),
+                "left" if before else "right" if after else "center",
+            )
+            away = (0, 4)
+        look = {"xytext": away, "ha": side, "va": "bottom", "fontsize": 8.5, "textcoords": "offset points"}
+        below.annotate(f"head {h + 1}", at, xycoords=across, color=HEAD[h], **look)
     for panel, name in ((ax, "dot-product loss"), (below, r"strength $\beta$")):
         for step in SNAPSHOTS:
             style.paper_line(panel, step, None, axis="x")
         panel.set(xlabel="step", ylabel=name, xlim=(left, 1.4 * right))
-        style.log_ticks(panel, "x", (200, 500, *SNAPSHOTS))
+        style.log_ticks(panel, "x", (200, *SNAPSHOTS))
     ax.set(ylim=(-0.05, 0.8), yticks=[0, *np.round(plateaus[:-1], 2)])
+    below.set_yticks(range(4))
     return fig
 
 
@@ -119,8 +132,9 @@ def later(rows: Sequence[tuple[str, float, float]]) -> Figure:
     style.paper_line(ax, 1.0)
     ax.set_xticks(x, names)
     ax.set(ylabel="time over that of\nthe theory's first jump", ylim=(0, 2.3), xlim=(-0.45, len(rows) - 0.55))
-    ax.text(0.5, 1.04, "paper:\nas long", color=style.COLOURS["paper"], fontsize=9, ha="center")
-    ax.text(0, predicted[0] + 0.15, "$k/(k-h+1)$", fontsize=9, ha="center")
+    above = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "fontsize": 9}
+    ax.annotate("paper:\nas long", (0.5, 1.04), color=style.COLOURS["paper"], **above)
+    ax.set_title("bar: with learned heads; diamond: $k/(k-h+1)$", fontsize=9)
     return fig
 
 
@@ -143,20 +157,24 @@ def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float
 def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
     """Loss of the eight models along their flows, in time over the first jump of the simplified one: with A0 (a window), and without."""
     unit = found["none"]["jumps"][0]
-    fig, axes = style.figure(2, height=3.0)
+    fig, axes = style.figure(2, height=3.2)
+    assumed = {"A2": "query side fixed", "A3": "softmax on responses"}
     looks = {"": style.INK, "A2": style.COLOURS["dummy"], "A3": style.PALETTE[4], "A2 A3": style.PALETTE[5]}
     for ax, window in zip(axes, (True, False), strict=True):
         plateau_lines(ax, task, 2)
         for dash, (rest, colour) in zip(DASHES, looks.items(), strict=True):
             own = found[rest or "none"] if window else found[f"A0 {rest}".strip()]
-            label = f"without {rest.replace(' ', ', ')}" if rest else "nothing else lifted"
+            label = f"without {rest} ({assumed[rest]})" if rest in assumed else "without A2 and A3"
+            label = label if rest else "nothing else lifted"
             ax.semilogx(own["times"][1:] / unit, own["loss"][1:], color=colour, ls=dash, lw=2, label=label)
-        ax.set(title="window of A0 kept" if window else "without A0", ylabel="dot-product loss")
+        ax.set(
+            title="A0 kept (heads see a window)" if window else "without A0 (heads see all)", ylabel="dot-product loss"
+        )
         ax.set(xlabel="time over the simplified first jump", ylim=(-0.04, 1))
         style.log_ticks(ax, "x", [0.5, 1, 2, 5] if window else [1, 10, 100])
         ax.set_xlim(0.3, 6 if window else 100)
     axes[1].text(0.35, 0.89, "without A3 it never falls", va="top", fontsize=9)
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=8)
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
     return fig
 
 
@@ -164,14 +182,15 @@ def own_queries(flows: Mapping[str, tuple[Population, Flow]]) -> Figure:
     """A2 lifted, beta falling and rising from head to head, a row each: loss with the plateaus, and what a match at each head's own offset adds to a score."""
     fig, axes = style.figure(2, 2, height=4.5)
     top = 2 * max(pop.advantage(flow.states).max() for pop, flow in flows.values())
-    for (name, (pop, flow)), (left, right) in zip(flows.items(), axes, strict=True):
+    for (pop, flow), (left, right) in zip(flows.values(), axes, strict=True):
+        most = rf"$\beta$ largest in head {1 + pop.split(flow.states[0])[1].argmax()}"
         plateau_lines(left, pop.task, pop.n_heads)
         left.plot(flow.times, pop.value(flow.states), color=style.INK)
-        left.set(title=rf"loss, $\beta$ {name}", ylabel="dot-product loss", xlabel="time t of the flow")
+        left.set(title=f"loss, {most}", ylabel="dot-product loss", xlabel="time t of the flow")
         for h, advantage in enumerate(pop.advantage(flow.states).T):
             right.plot(flow.times, advantage, color=HEAD[h], ls=DASHES[h], label=f"head {h + 1}")
         right.axhline(ACTIVE, color=style.INK, lw=0.9, ls=DOTS)
-        right.set(title=rf"score of a match, $\beta$ {name}", xlabel="time t of the flow", yscale="symlog")
+        right.set(title=f"score of a match, {most}", xlabel="time t of the flow", yscale="symlog")
         right.set(ylabel=r"$\gamma_h$ (1: active)", ylim=(-0.5, top), xlim=(0, flow.times[-1]))
         style.name_ends(right, 0.12)
     return fig
@@ -185,11 +204,13 @@ def free(runs: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     for top, (name, run) in zip(grid[0], runs.items(), strict=True):
         plateau_lines(top, task_of(run), task_of(run).order - 1)
         top.plot(run["steps"], run["normalised"], color=style.INK, lw=0.8, alpha=0.5)
-        top.set(title=name, xlabel="step", ylim=(0, None))
-    grid[0, 0].set_ylabel("normalised loss")
+        top.set(title=name, xlabel="step")
+        if top is not grid[0, 0]:
+            top.sharey(grid[0, 0])  # on a phone each panel names it
+    grid[0, 0].set(ylabel="normalised loss", ylim=(0, None))
     # (4, 4) each
     ends = {name.replace(", ", ",\n"): attention_by_offset(run[f"{KEPT}w"][-1, 0]) for name, run in runs.items()}
-    attention_maps(fig.add_subplot(grid[0, 0].get_gridspec()[1, :]), ends)
+    attention_maps(fig.add_subplot(grid[0, 0].get_gridspec()[1, :]), ends, gap=2.4)  # each below its loss
     return fig
 
 
