@@ -266,8 +266,8 @@ record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
 style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
-# *For small variances training leaves the gain near zero, far below the best gain of one layer (bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks:
-# seeds and the two covariates of a variance.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
+# *For small variances training leaves the gain near zero, far below the best gain of one layer (long bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks:
+# seeds and the two covariates of a variance; short bars: their means.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
 # depends on their gains, which stay near zero.
 #
 # The paper's table has a column "Theory": alignment 1, error 0.01, rate 0.450. No single layer of *linear* attention reaches it. The best one has error {glue:text}`9.2/best_error` with 16 examples, and
@@ -500,7 +500,7 @@ record.verdicts("q-ladder-rates", "q-ladder-curvature")
 style.show(ladder_figures.development(get))
 
 # %% [markdown]
-# *Copying comes before regression: the error reduction rises after half of the repeated tokens are predicted right (dotted). Shaded: the printed ranges of valleys and of peaks.*
+# *Copying comes before regression: the error reduction rises after half of the repeated tokens are predicted right (dotted: the first step at which the mean of all models is past one half). Shaded: the printed ranges of valleys and of peaks.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-ladder-emergence", "q-ladder-truncation")

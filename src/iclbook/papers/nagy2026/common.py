@@ -84,12 +84,14 @@ def strip(
     label: str | None = None,
     typical: bool = False,
     row: bool = False,
+    reach: float = 0.09,
+    alpha: float = 0.6,
 ) -> None:
-    """Draw the seeds as small marks beside ``x``, or in a ``row`` at that height, and their mean, or the ``typical`` value (Hodges-Lehmann), as a bar across; values ``(seeds,)``."""
+    """Draw the seeds as small marks beside ``x``, or in a ``row`` at that height, and their mean, or the ``typical`` value (Hodges-Lehmann), as a bar across, ``reach`` to each side; values ``(seeds,)``."""
     bar = Estimate.typical(values).value if typical else values.mean()
     spread = np.linspace(-0.06, 0.06, len(values)) if len(values) > 1 else np.zeros(1)
-    seeds, centre = (x + spread, values), ([x - 0.09, x + 0.09], [bar] * 2)
-    ax.plot(*seeds[:: -1 if row else 1], marker, ms=3.4, mew=0, alpha=0.6, color=colour, label=label)
+    seeds, centre = (x + spread, values), ([x - reach, x + reach], [bar] * 2)
+    ax.plot(*seeds[:: -1 if row else 1], marker, ms=3.4, mew=0, alpha=alpha, color=colour, label=label)
     ax.plot(*centre[:: -1 if row else 1], color=colour, lw=2.2, solid_capstyle="butt")
 
 

@@ -20,6 +20,8 @@ from .probe_statistics import errors
 
 #: Where the start is drawn: 0 has no place on a log scale.
 START = 0.5
+#: The first step that is shown of training: nothing happens before.
+BEGIN = 64
 #: Printed valleys and peaks of the error reduction (section 8.4).
 PRINTED_VALLEYS = (-0.87, -0.43)
 PRINTED_PEAKS = (1.2, 2.6)
@@ -54,8 +56,11 @@ def _steps(m: Model) -> np.ndarray:
 
 def _over_training(ax: Axes, label: str) -> None:
     ax.set_xscale("log", base=2)
-    ticks = [START, *(float(4**i) for i in range(0, 8, 2) if 4**i <= ax.get_xlim()[1])]
-    ax.set_xticks(ticks, ["0", *(f"{t:,.0f}" for t in ticks[1:])])
+    end = ax.get_xlim()[1]
+    begin = BEGIN if end > 4 * BEGIN else 1  # the smoke profile has few steps
+    ax.set_xlim(begin, end)
+    ticks = [4**i for i in range(8) if begin <= 4**i <= end]
+    ax.set_xticks(ticks, [f"{t:,}" for t in ticks])
     ax.set(xlabel="training step", ylabel=label)
 
 
@@ -82,19 +87,19 @@ def development(get: Get) -> Figure:
     words = {"fontsize": 8.5, "va": "center", "color": style.COLOURS["paper"]}
     for (low, high), label in ((PRINTED_VALLEYS, "printed valleys"), (PRINTED_PEAKS, "printed peaks")):
         reduction.axhspan(low, high, color=style.COLOURS["paper"], alpha=0.13, lw=0)
-        reduction.text(START, (low + high) / 2, label, **words)
+        reduction.text(0.02, (low + high) / 2, label, transform=reduction.get_yaxis_transform(), **words)
     _curves(reduction, get, lambda m: (_steps(m), m.reductions()), with_controls=True)
     _curves(induction, get, lambda m: (_steps(m), (m.arrays["block10_margin"] > 0).mean(1)))
     copied = np.mean([(m.arrays["block10_margin"] > 0).mean(1) for m in mixed(get)], 0)
     begun = _steps(mixed(get)[0])[copied > 0.5][:1]
     for ax in (reduction, induction):
-        ax.vlines(begun, *ax.get_ylim(), color=style.INK, lw=1, ls=":", label="copying half right", zorder=0)
+        ax.vlines(begun, *ax.get_ylim(), color=style.INK, lw=1, ls=":", label="mean of all models past half", zorder=0)
     for step in begun:
-        induction.text(step / 4, 0.55, "copying half right", ha="right", fontsize=8.5)
+        induction.text(1.1 * step, 0.3, "mean of\nall models\npast half", va="center", fontsize=8.5)
     reduction.axhline(0, color=style.INK, lw=0.8)
     _over_training(reduction, "error reduction (digits)")
     _over_training(induction, "induction accuracy")
-    induction.set_yticks([0, 0.5, 1])
+    induction.set(yticks=[0, 0.5, 1], ylim=(-0.06, 1.32))  # room for the names at the ends
     reduction.label_outer()
     for ax in (reduction, induction):
         style.name_ends(ax)
@@ -103,7 +108,7 @@ def development(get: Get) -> Figure:
 
 def signs(get: Get) -> Figure:
     """Section 8, finding 1: sign agreement of every model, and of noise with its read-out's means and deviations; the printed range shaded."""
-    fig, ax = style.figure(height=3.4)
+    fig, ax = style.figure(height=3.75)
     ax.axhspan(*PRINTED_SIGNS, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="printed range")
     sizes = by_size(mixed(get))
     for i, runs in enumerate(sizes.values()):
@@ -115,11 +120,11 @@ def signs(get: Get) -> Figure:
     ax.axhline(0.5, color=style.INK, lw=0.8)
     named_ticks(ax, [in_words(name).replace(", ", ",\n") for name in sizes], fontsize=8.5)
     ax.set_xlim(-0.5, len(sizes) - 0.5)
-    ax.set_ylabel("updates with the residual's sign (share)")
+    ax.set(xlabel="one column a model", ylabel="updates with the residual's sign (share)")
     for name, place, up, colour in (
         ("printed range", (len(sizes) - 0.55, PRINTED_SIGNS[0]), 7, style.COLOURS["paper"]),
         ("a model", (at - 0.13, m.aligned().signs), 0, style.PALETTE[0]),
-        ("noise", (at - 0.13, drawn.max()), -6, style.PALETTE[1]),
+        ("noise", (at - 0.13, (drawn.min() + drawn.max()) / 2), 0, style.PALETTE[1]),
     ):
         look = {"fontsize": 9, "textcoords": "offset points", "va": "center", "ha": "right", "color": colour}
         ax.annotate(name, place, (0, up), **look)
@@ -153,16 +158,18 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
         for name in ("sink_steps", "sink_ratios", "rho_predicted", "rho_observed", "peak", "final", "forecasts")
     )
     cross(sinks, steps, ratios, "printed", ls="--", lw=1)
-    sinks.set(xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(-1.1, 5), yticks=range(6))
+    sinks.set(xscale="log", xlabel="step", ylabel="sinks, late over early", ylim=(0, 5.2), yticks=range(6))
     cross(agree, predicted, observed)
-    agree.plot([0.7, 1], [0.7, 1], color=style.INK, ls=":", lw=1, label="equal")
-    style.name_lines(agree, {"equal": 0.78})
-    agree.set(xlabel="rate predicted by the slope", ylabel="rate observed", ylim=(0.66, 1.0))
+    agree.plot([0, 1], [0, 1], color=style.INK, ls=":", lw=1, label="equal")
+    style.name_lines(agree, {"equal": 0.5})
+    agree.set(
+        xlabel="rate predicted by the slope", ylabel="rate observed", xlim=(0, 1.04), ylim=(0, 1.04), xticks=(0, 0.5, 1)
+    )
     cross(life, peaks, range(5))
     life.hlines(range(5), finals, peaks, color=style.COLOURS["paper"], lw=1.4)
     life.plot(finals, range(5), "<", color=style.COLOURS["paper"], ms=5)
     life.set_yticks(range(5), ("OLMo-2-1B", "OLMo-2-7B", "Pythia-1.4B", "Pythia-1B", "Pythia-160M"))
-    life.set(xlabel="error reduction: peak to end", ylim=(6.4, -0.6))
+    life.set(xlabel="error reduction: peak to end", xlim=(0, 2.6), ylim=(6.4, -0.6))
     cross(forecast, correlations, range(3))
     forecast.axvline(0, color=style.INK, lw=0.8)
     forecast.set_yticks(range(3), ("its own end", "another task, highest", "another task, lowest"))
@@ -171,12 +178,13 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
     measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]
     sinks.plot(steps[: len(measured)], measured, "o", color=style.COLOURS["measured"])
     box = {"boxstyle": "round,pad=0.3", "fc": style.GROUND, "ec": style.COLOURS["dummy"], "ls": "--"}
-    titles = ("4: sinks grow late", "5: rates nearly agree", "6: reduction shrinks", "7: early predicts late")
+    titles = ("4: sinks grow late", "5: rates nearly agree", "6: reduction shrinks", "7: early against late")
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(f"Figure {title}", fontsize=10)
         if ax is not sinks or not measured:
             look = {"transform": ax.transAxes, "ha": "center", "va": "center", "fontsize": 9, "bbox": box}
-            ax.text(0.5, 0.09, "ours: needs the weights", **look)
+            ax.text(*((0.3, 0.85) if ax is sinks else (0.5, 0.09)), "ours: missing", **look)
+    fig.supxlabel("boxes: places of our own values, which need the weights of published models", fontsize=9)
     legend_above(fig, sinks, 1, fontsize=9)
     return fig
 

@@ -156,17 +156,20 @@ def figure() -> Figure:
             look = {"marker": marker, "ms": 3.5, "ls": line, "color": style.PALETTE[hue]}
             left.semilogy(np.abs(path - data.optimum), label=f"{attention}, {place}", **look)
     for x, y, words, hue in (
-        (12, 2e2, f"concentrated, off a line:\nstops {left.lines[-1].get_ydata()[-1]:.1f} away", 3),
-        (12, 1e-3, "uniform, on and off a line", 0),
-        (8, 1e-8, "concentrated,\non a line", 3),
+        (12, 2.2, f"concentrated, off a line:\nstops {left.lines[-1].get_ydata()[-1]:.1f} away", 3),
+        (12, 3e-2, "uniform,\non and off a line", 0),
+        (12, 4e-4, "↓ concentrated, on a line:\nleaves the frame, to rounding", 3),
     ):
         left.text(x, y, words, fontsize=8.5, ha="right", va="center", color=style.PALETTE[hue])
-    left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-17, 1e4))
+    left.set(xlabel="layers", ylabel="distance to w*", title="softmax, tokens with products", ylim=(1e-4, 9))
     data, queries = examples(20, 0.5, 3, 0.7), np.linspace(-4, 4, 161)  # off a line
     right.axhspan(data.y.min(), data.y.max(), color="#E9E9E4", zorder=0, label="range of the targets")
-    right.text(4, data.y.min(), "range of the targets", fontsize=8, ha="right", va="bottom")
+    right.text(-4, data.y.max() - 0.1, "range of the targets", fontsize=8.5, va="top")
     right.plot(data.x, data.y, ".", color=style.COLOURS["dummy"], ms=5, label="examples")
-    for beta, colour in ((0.5, style.PALETTE[4]), (2.0, style.PALETTE[3])):
+    lowest = data.x[data.y.argmin()], data.y.min()
+    look = {"fontsize": 8.5, "ha": "center", "va": "top", "color": style.COLOURS["dummy"]}
+    right.annotate("examples", lowest, (0, -5), textcoords="offset points", **look)
+    for beta, colour in ((0.5, style.PALETTE[4]), (2.0, style.PALETTE[1])):
         right.plot(queries, plain_answers(data, queries, beta), color=colour, label=f"softmax, β = {beta:g}")
     linear = linear_answers(data, queries, 1 / (data.x**2).sum())
     right.plot(queries, linear, color=style.COLOURS["gd"], ls="--", label="linear")

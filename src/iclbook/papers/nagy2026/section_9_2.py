@@ -194,6 +194,7 @@ def gains_figure(settings: dict[str, Trajectory]) -> Figure:
         )
     ax.hlines(best, x - 0.4, x + 0.4, lw=1.6, color=style.COLOURS["theory"], label="best one-layer gain", zorder=3)
     ax.text(-0.42, best[0] + 0.03, "best one-layer gain", va="bottom", fontsize=9)
+    ax.text(-0.42, 0.2, "short bars:\nmeans", va="bottom", fontsize=9)
     inverse, top = best[-1] * lam[-1] / lam, 1.15
     inside = inverse <= top
     ax.plot(x[inside], inverse[inside], "x", label="∝ inverse spectrum", color=style.INK, ms=8, mew=1.6, zorder=4)

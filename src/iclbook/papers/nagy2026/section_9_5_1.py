@@ -160,7 +160,16 @@ def figure(errors: Errors) -> Figure:
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
         for j, variant in enumerate(VARIANTS):
             kind = variant if variant in LOOKS else "depth"
-            strip(ax, j, errors[d][variant], *LOOKS[kind], kind if variant in LOOKS else None, row=True)
+            strip(
+                ax,
+                j,
+                errors[d][variant],
+                *LOOKS[kind],
+                kind if variant in LOOKS else None,
+                row=True,
+                reach=0.24,
+                alpha=0.35,
+            )
             look = {"fmt": "none", "elinewidth": 1, "color": style.COLOURS["paper"]}
             ax.errorbar([PRINTED[variant][i]], [j + 0.32], xerr=[PRINTED_DEVIATIONS[variant][i]], **look)
         cross(
@@ -171,6 +180,8 @@ def figure(errors: Errors) -> Figure:
         ax.set(xlim=(0, 3.3 if d == 16 else None), xlabel="error", title=f"d = {d}")
     axes[0].set_ylim(len(VARIANTS) - 0.4, -0.7)
     legend_above(fig, axes[0], 3, fontsize=9, markerscale=1.5)
+    for mark in fig.legends[0].legend_handles:
+        mark.set_alpha(1)
     return fig
 
 
@@ -197,7 +208,7 @@ def grid_figure(grid: dict[tuple[int, str], Pair]) -> Figure:
     settings = list(dict.fromkeys(setting for _, setting in grid))
     ground = {"ha": "center", "fontsize": 8.5, "bbox": {"fc": style.GROUND, "ec": "none", "pad": 1}}
     for i, (ax, d) in enumerate(zip(axes, DIMENSIONS, strict=True)):
-        ax.axvline(1, color=style.INK, lw=0.9)
+        ax.vlines(1, -0.4, len(settings) - 0.5, color=style.INK, lw=0.9, zorder=1.8)  # below the words
         for j, setting in enumerate(settings):
             pair = grid[d, setting]
             if not pair.learns:

@@ -130,7 +130,10 @@ def figure(runs: dict[str, Diversity], balanced: Mapping[str, np.ndarray]) -> Fi
     """Section 9.6. First: improvement by the regulariser, each seed, rounds 1 and 2. Then round 3's errors on all covariates. Crosses: printed."""
     fig, (left, right) = style.figure(2, height=3.6, width_ratios=(1.25, 1))
     for j, rate in enumerate(runs["round 2"].rates):
-        place, look = (j - 0.5) * 0.36, {"colour": style.PALETTE[j], "marker": "os"[j], "row": True}
+        place, look = (
+            (j - 0.5) * 0.36,
+            {"colour": style.PALETTE[j], "marker": "os"[j], "row": True, "reach": 0.17, "alpha": 0.3},
+        )
         for i, name in enumerate(_NAMES):
             label = None if i else f"Adam {rate:g}"
             strip(left, i + place, runs[name].improvement[j], typical=True, label=label, **look)
@@ -141,18 +144,24 @@ def figure(runs: dict[str, Diversity], balanced: Mapping[str, np.ndarray]) -> Fi
     cross(right, [*ROUND_3.values()], range(len(ROUND_3)))
     beyond = sum(int((np.abs(runs[name].improvement) > 12).sum()) for name in _NAMES)
     left.axvline(0, color=style.INK, lw=0.8)
-    left.set(xlabel="improvement of the error (%)", xlim=(-12, 12), ylabel="width, heads, weight of the penalty")
+    left.set(xlabel="improvement of the error (%)", xlim=(-12, 12), ylabel="four heads, full penalty unless named")
     left.set_title("rounds 1 and 2" + f"\n({beyond} seeds beyond the axis)" * bool(beyond))
-    left.set_yticks(range(len(_NAMES)), [_in_numbers(name) for name in _NAMES])
+    left.set_yticks(range(len(_NAMES)), [_in_words(name) for name in _NAMES])
     right.set(xlabel="error on all covariates", title="round 3", xlim=(2, None))
     right.set_yticks(range(len(ROUND_3)), ["none", "penalty", "oracle"])
     for ax, rows in ((left, _NAMES), (right, ROUND_3)):
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.grid(axis="y", visible=False)
     legend_above(fig, left, 3, fontsize=9, markerscale=1.2)
+    for mark in fig.legends[0].legend_handles:
+        mark.set_alpha(1)
     return fig
 
 
-def _in_numbers(name: str) -> str:
-    """Width, heads and weight of the penalty of a configuration."""
-    return "{}, {}, {:g}".format(*CONFIGURATIONS[name]) if name in CONFIGURATIONS else name.replace("_", " ")
+def _in_words(name: str) -> str:
+    """Width of a configuration, and heads and weight of the penalty where they are not four and 1."""
+    if name not in CONFIGURATIONS:
+        return name.replace("_", " ")
+    width, heads, weight = CONFIGURATIONS[name]
+    share = "half" if weight == 0.5 else f"{weight:g} of the"
+    return f"width {width}" + f",\n{heads} heads" * (heads != 4) + f",\n{share} penalty" * (weight != 1)
