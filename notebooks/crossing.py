@@ -120,9 +120,14 @@ waited_for = {f"p = {p}": [round(wait(p, size), 1) for size in sizes] for p in f
 fig, ax = style.figure(1, height=2.2)
 for (name, times), p in zip(waited_for.items(), factors, strict=True):
     (line,) = ax.semilogy(sizes, times, "o-", color=draw.DEGREES.get(p))
-    grown = f"  {name}: × {times[-1] / times[-2]:.1f}"
-    ax.text(sizes[-1], times[-1], grown, color=line.get_color(), va="center")
-ax.set(xlabel="size of the start (smaller →)", ylabel="wait", xlim=(0.11, 0.012))
+    *_, before, last = times
+    grown = f"+ {last - before:.1f}" if p == 2 else f"× {last / before:.1f}"
+    place = {"xytext": (3, 5), "textcoords": "offset points", "ha": "right"}
+    label = f"{p} factors ({name}): {grown}"
+    ax.annotate(label, (sizes[-1], last), color=line.get_color(), **place)
+ax.set(xlabel="size of the start (smaller →)", ylabel="wait", xlim=(0.11, 0.023))
+ax.grid(False)
+ax.set_ylim(top=4 * max(max(times) for times in waited_for.values()))
 ax.set_title("growth of the wait with the last halving")
 style.log_ticks(ax, "x", sizes)
 style.show()
@@ -164,9 +169,10 @@ show_model(waiting_time())
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Each model lies on the dotted law of its number of
-# factors, the small matrices that must grow together. The axes count how many times smaller a start is than the model's largest, and how many times longer it waits. Plain prompts come without
-# copies that have their signs turned. Means over {glue:text}`draws` draws of prompts, embeddings and starts.*
+# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Each model lies on the dotted law of its number of factors, the
+# small matrices that must grow together; those of two (blue) are reduced heads, sticky chain, GD block, Trained TF with its embeddings held, and two heads on plain prompts. The axes count how many
+# times smaller a start is than the model's largest, and how many times longer it waits. Plain prompts come without copies that have their signs turned. Means over {glue:text}`draws` draws of
+# prompts, embeddings and starts.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")

@@ -30,7 +30,7 @@ FASTER = style.PALETTE[3]
 
 def waits(found: Mapping[str, Array]) -> Figure:
     """Waits against initial size, means over draws, relative to the largest size, a colour each degree. Dotted: the predicted growth, through the smallest size."""
-    fig, ax = style.figure(height=4.4)
+    fig, ax = style.figure(height=4)
     said = {8: f"8 factors: × {10**6:,}", 4: "4 factors: × 100", 3: "3 factors: × 10", 2: "2 factors: a little"}
     for p, colour in DEGREES.items():
         models = [name for name, sizes in WAIT_SIZES.items() if sizes.p == p]
@@ -42,9 +42,12 @@ def waits(found: Mapping[str, Array]) -> Figure:
             if p == 2:
                 law = growth[-1] + np.diff(growth)[-1] * np.log(smaller / smaller[-1]) / np.log(WAIT_SIZES[name].factor)
             ax.plot(smaller[law > 0], law[law > 0], color=style.INK, ls=":", lw=1)
-        at = {8: (1, 3e5), 4: (95, 2e4), 3: (95, 110), 2: (1, 0.5)}[p]
-        ax.text(*at, "\n".join([said[p], *(NAMES[name] for name in models)]), color=colour, va="top", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlim=(0.8, 1e4), ylim=(8e-4, 4e5), yticks=10.0 ** np.arange(5))
+        at, va = {8: ((1, 5e5), "top"), 4: ((95, 2e4), "top"), 3: ((95, 60), "bottom"), 2: ((650, 16), "bottom")}[p]
+        names = [NAMES[name] for name in models if p > 2]  # the many of two factors stand in the caption
+        ax.text(*at, "\n".join([said[p], *names]), color=colour, va=va, ha="center" if p == 2 else "left", fontsize=9)
+    ax.text(4.2e3, 1.1, "law: from small starts (dotted)", ha="right", va="center", fontsize=9)
+    ax.set(xscale="log", yscale="log", xlim=(0.8, 4.5e3), ylim=(0.6, 7e5), yticks=10.0 ** np.arange(5))
+    ax.grid(False)  # it would strike the names
     ax.set(xlabel="start: times smaller", ylabel="wait: times longer", title="the wait of a start ten times smaller")
     return fig
 
@@ -72,16 +75,17 @@ def chance(waited: Results, counts: Sequence[int]) -> Figure:
 def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
     """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
     fig, ax = style.figure(height=3.9)
-    names = []
+    names, rows, box = [], [], {"fc": style.GROUND, "ec": "none", "pad": 0.5}
     for name, of in reversed(found.items()):
         for rates, values, colour in (("equal", NAMES[name], style.PALETTE[6]), ("quicker", "Q, K × 10", FASTER)):
             row = len(names) + 0.12 * (rates == "equal")
             names.append(values.removesuffix(", embeddings held"))
+            rows.append(row)
             values = np.exp(of[rates])
             ax.plot(values, np.full(len(values), row), "|", color=colour, ms=12, alpha=0.12)
             ax.plot(np.median(values), row, "o", ms=8, mec=style.GROUND, color=colour, zorder=4)
-            ax.text(0.065, row, f"{np.mean(values < 1):.0%}", color=colour, va="center", fontsize=9)
-    ax.set_yticks(range(len(names)), names)
+            ax.text(0.065, row, f"{np.mean(values < 1):.0%}", color=colour, va="center", fontsize=9, bbox=box)
+    ax.set_yticks(rows, names)
     for label in ax.get_yticklabels()[1::2]:
         label.set(color=FASTER, fontsize=8.5)
     ax.set(xscale="log", xlabel="time of attention over time of values", ylim=(len(names) - 0.4, -1), xlim=(0.06, 18))
@@ -129,7 +133,7 @@ def rates(found: Mapping[str, Race]) -> Figure:
     style.log_ticks(left, "x", [0.03, 0.1, 0.3, 1])
     style.log_ticks(right, "x", [0.3, 0.5, 1, 2])
     left.set_yticks(range(len(found)), [textwrap.fill(NAMES[name], 16) for name in found])
-    left.set(ylim=(len(found) + 0.3, -1), xlim=(0.03, 2.8))
+    left.set(ylim=(len(found) + 0.3, -1), xlim=(0.03, 4))
     right.set_xlim(0.28, 4)
     right.axvspan(0.28, 0.5, color=style.GRID, alpha=0.5, lw=0)
     right.text(0.29, len(found) + 0.1, "twice\nas fast", fontsize=9)
@@ -192,16 +196,18 @@ def kernels(found: Mapping[str, Mapping[str, Array]]) -> Figure:
             best, left = place == 0, found[group][kernel]
             shown = {"color": colour, "ms": 8} if best else {"color": style.COLOURS["dummy"], "ms": 5}
             ax.plot(left, np.full(len(left), row), "o", label=names[kernel], **shown)
-            if place < 2:  # the next best below its dots, and left of the bound where these are
-                look = {"va": "bottom" if best else "top", "color": colour if best else style.INK}
-                look["ha"] = "right" if not best and left.max() < 0.01 else "center"
-                at = {"xytext": (0, 6 if best else -6), "textcoords": "offset points", "fontsize": 9}
+            at = {"textcoords": "offset points", "fontsize": 9}
+            if best:
+                look = {"xytext": (0, 6), "ha": "center", "va": "bottom", "color": colour}
                 ax.annotate(names[kernel], (np.exp(np.log(left).mean()), row), **at, **look)
+            elif place == 1:  # below its dots and to the right, away from the best; the bound passes behind it
+                look = {"xytext": (-3, -7), "va": "top", "bbox": {"fc": style.GROUND, "ec": "none", "pad": 0.5}}
+                ax.annotate(names[kernel], (left.min(), row), **at, **look)
     ax.text(0.3, 0.75, "other kernels", ha="center", fontsize=9)
     ax.axvline(0.01, color=style.INK, ls=":")
     ax.text(0.0107, -0.65, "one per cent", va="top", fontsize=9)
     ax.set_yticks(range(len(HEADS)), HEADS.values())
-    ax.set(xscale="log", xlim=(1.5e-4, 1), xlabel="share left unexplained", ylim=(len(HEADS) - 0.5, -0.7))
+    ax.set(xscale="log", xlim=(1.5e-4, 1.3), xlabel="share left unexplained", ylim=(len(HEADS) - 0.5, -0.7))
     return fig
 
 
@@ -228,6 +234,9 @@ def signed_pairs(found: Mapping[str, Pairs]) -> Figure:
         for label, (runs, colour) in kinds.items():
             for ax, values in ((sums, of.sums), (shares, 1 - of.taken)):
                 ax.plot(values[runs], shift[runs], "o", color=style.PALETTE[colour], ms=4, label=label)
+    for ax in (sums, shares):
+        ax.axhline(len(PLACES) - 1.5, color=style.INK, lw=0.9)
+    style.write(sums, 0.025, len(PLACES) - 1, "labels with a mean", transform=sums.get_yaxis_transform())
     _sides(shares, "debiased", "plain")
     sums.set(xscale="log", xlabel=r"$|\sum \mu|\, /\, \sum |\mu|$ (1: nothing cancels)", title="do the outputs cancel?")
     shares.set(xscale="log", xlabel="error of debiased step over plain", title="which step fits better?")
@@ -252,15 +261,17 @@ def ladder(found: Ladder) -> Figure:
         low, middle, high = np.quantile(every, (0.25, 0.5, 0.75))
         colour = style.COLOURS["measured"] if row == 0 else style.COLOURS["dummy"]
         ax.plot([low, high], [row, row], color=colour, lw=12, alpha=0.45, solid_capstyle="butt")
-        ax.plot([middle, middle], [row - 0.28, row + 0.28], color=colour, lw=2.4)
+        name = "median" if row == 1 else None
+        ax.plot(middle, row, "|", ms=15, mew=2.4, color=colour, label=name)
     look = {"ls": "", "marker": "o", "ms": 6, "color": style.PALETTE[3]}
     for row, (name, said) in enumerate(found.ladder.items(), len(known)):
         ax.plot(said, row - 0.15 + _apart(said), **look, label="language model")
         if name in found.controls:
             alone = found.controls[name]
-            ax.plot(alone, row + 0.2 + _apart(alone), **look, mfc="none", label="its control: never saw a regression")
+            ax.plot(alone, row + 0.16 + _apart(alone), **look, mfc="none", label="its control: never saw a regression")
     ax.axhline(len(known) - 0.5, color=style.INK, lw=0.9)
     ax.axvline(0.5, color=style.INK, lw=0.9, ls=":")
+    style.write(ax, 0.52, 0, "half")
     ax.set_yticks(range(len(known) + len(found.ladder)), [*known, *map(in_words, found.ladder)])
     ax.set(xlim=(-0.03, 1.03), xlabel="share of the 25 nearest stacks that descend")
     _key(fig, ax)
@@ -270,4 +281,4 @@ def ladder(found: Ladder) -> Figure:
 
 def _apart(said: list[float]) -> np.ndarray:
     """Small shifts, so that equal scores do not hide one another."""
-    return 0.11 * (np.arange(len(said)) - (len(said) - 1) / 2)
+    return 0.075 * (np.arange(len(said)) - (len(said) - 1) / 2)
