@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from torch import Tensor
 
 from ...claims import printed
@@ -24,6 +25,8 @@ PROBES = ("tuned", "coded")
 #: Attentions: kind of results (:func:`of`) and beginning of their groups' names.
 ATTENTIONS = {"softmax": ("unseen", "blocks"), "linear": ("linear", "linear")}
 NAMES = {1: "1 block", 2: "2 blocks", 3: "3 blocks"}
+#: Colours that can be told apart on the dark page too.
+COLOURS = {1: style.COLOURS[1], 2: style.PALETTE[0], 3: style.COLOURS[3]}
 #: Dashes of training classes.
 DASHED = (0, (3, 2))
 
@@ -163,8 +166,8 @@ def plot_episode(results: Results, run: int = 0) -> Figure:
     left.set_title(f"one block's attention to each label: {min(shares):.1%} to {max(shares):.1%}", fontsize=9.5)
     for j, k in enumerate(BLOCKS):
         p, place = results[f"blocks{k}/shown"][run, number], np.arange(ways) + (j - 1) * 0.26
-        right.barh(place, p, 0.24, color=style.COLOURS[k], label=NAMES[k])
-        right.text(p[answer] + 0.02, place[answer], NAMES[k], color=style.COLOURS[k], va="center", fontsize=8.5)
+        right.barh(place, p, 0.24, color=COLOURS[k], label=NAMES[k])
+        right.text(p[answer] + 0.02, place[answer], NAMES[k], color=COLOURS[k], va="center", fontsize=8.5)
     right.set(xlabel="probability of the label", xlim=(0, 1), ylim=(ways - 0.5, -0.5), xticks=[0, 0.5, 1])
     right.set_yticks(range(ways), names[1:])
     right.grid(axis="y", visible=False)
@@ -181,12 +184,12 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
                 np.concatenate([r[f"blocks{k}/{what}_{part}"] for r in on], axis=1).astype(float)
                 for part in ("test", "validation")
             )
-            steps, colour = on[0][f"blocks{k}/steps"], style.COLOURS[k]
+            steps, colour = on[0][f"blocks{k}/steps"], COLOURS[k]
             ax.plot(steps, test.mean(1), color=colour, label=NAMES[k])
             ax.fill_between(steps, test.min(1), test.max(1), color=colour, alpha=0.18, lw=0)
-            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED, label="training classes" if k == 3 else None)
+            ax.plot(steps, validation.mean(1), color=colour, ls=DASHED)
         probe = per_episode(on, f"probe/tuned_{'nll' if what == 'nll' else 'hits'}").mean()
-        ax.axhline(probe, color=style.INK, lw=1.3, label="linear probing")
+        ax.axhline(probe, color=style.INK, lw=1.6, ls=":")
         ax.set(xlabel="step", ylabel=label)
         ax.set_xscale("symlog", linthresh=24)
         ax.set_xlim(-2, steps[-1] * 1.3)
@@ -194,5 +197,12 @@ def plot_training(results: Mapping[str, Results]) -> Figure:
         ax.set_xticks(ticks, ticks)
         ax.minorticks_off()
     style.log_ticks(axes[1], "y", (0.2, 0.3, 0.5, 1, 2))
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
+    for ax in axes:
+        ax.set_ylim(ax.get_ylim())
+        style.name_ends(ax)
+        keys = dict(zip(("training classes", "linear probing"), ax.lines[-2:], strict=True))
+        for name, line in keys.items():  # after, for the legend names them
+            line.set_label(name)
+    dashed = Line2D([], [], color=style.INK, ls=DASHED)
+    fig.legend([dashed, keys["linear probing"]], keys, loc="outside upper center", ncols=2, fontsize=8)
     return fig

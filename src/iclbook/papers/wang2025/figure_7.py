@@ -87,14 +87,24 @@ def plot_tensors() -> Figure:
     fig, (weights, functions) = style.figure(2, height=3.0)
     for number, marker in ((1, "o"), (2, "x")):
         for m, row in enumerate(model.attention()[:, S - 1] * S):  # which takes no story
-            look = {"ls": "-" if number == 1 else "", "marker": marker, "mfc": "none", "color": style.PALETTE[m]}
-            weights.plot(range(1, S + 1), row, ms=6, lw=1, **look, label=f"head {m + 1}" if number == 1 else None)
+            look = {
+                "ls": "-" if number == 1 else "",
+                "marker": marker,
+                "mfc": "none",
+                "color": style.PALETTE[m],
+                "mew": 1.4,
+            }
+            weights.plot(range(1, S + 1), row, ms=8, lw=1, **look, label=f"head {m + 1}" if number == 1 else None)
         f = function(model, story(number))
-        functions.plot(f, marker, ms=6, color=style.INK, mfc="none", label=f"story {number}")
+        functions.plot(f, marker, ms=9, mew=1.6, color=style.INK, mfc="none", label=f"story {number}")
     weights.set(xlabel="position", ylabel="weight", title="both stories: one set of weights")
-    weights.legend(fontsize=8, loc="upper center")
+    low, high = weights.get_ylim()
+    weights.set_ylim(low, high + 0.3 * (high - low))  # room for the key
+    heads, names = weights.get_legend_handles_labels()
+    stories, which = functions.get_legend_handles_labels()
+    weights.legend([*heads, *stories], [*names, *which], fontsize=8, loc="upper left", ncols=2)
     functions.axhline(0, color=style.INK, lw=0.7)
-    functions.set(xlabel="coordinate of $f$", title="each story: its own $f$")
+    functions.set(xlabel="coordinate of $f$", ylabel="value of $f$", title="each story: its own $f$")
     functions.legend(fontsize=8)
     return fig
 

@@ -257,17 +257,21 @@ def plot_products(found: dict[str, Learned]) -> Figure:
     tasks = [PublishedQuadrants(source="training"), *(Quadrants(embed_seed=FIRST + u) for u in range(2))]
     gauge, _ = good_gauge(one)
     fitted, _ = fitted_gauge(one, embeddings(tasks))
-    scaled = {"$Q$": one.Q, "$E D$": one.ED, "$E D$, $W_e$\nfitted": fitted @ one.ED @ fitted.swapaxes(1, 2)}
+    scaled = {
+        "$Q$: nearly a multiple of $I$": one.Q,
+        "$E D$: not a multiple of $I$": one.ED,
+        "$E D$, $W_e$ fitted to the true one": fitted @ one.ED @ fitted.swapaxes(1, 2),
+    }
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
-    rows["antisym.,\n$S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
+    rows["$E D$, antisymmetric part, $S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
     fig, axes = style.figure(len(tasks), len(rows), height=6.0, width=5.4)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for ax, matrix in zip(row, matrices, strict=True):
-            image = style.heatmap(ax, matrix, 1.0, annotate=".1f" if name == "$Q$" else None)
+            image = style.heatmap(ax, matrix, 1.0, annotate=".1f" if name.startswith("$Q$") else None)
             for i in range(len(matrix) if name in scaled else 0):
                 ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, ec=style.INK, lw=1))
-        row[0].set_ylabel(name)
+        row[0].set_title(name, loc="left", fontsize=9)
     for ax, title in zip(axes[0], ("authors' $W_e$", "our draw 1", "our draw 2"), strict=True):
-        ax.set_title(title, fontsize=9)
+        ax.set_title(f"{title}\n", fontsize=9)  # above the name of the row
     fig.colorbar(image, ax=axes, shrink=0.6, ticks=(-1, 0, 1), label="entry")
     return fig

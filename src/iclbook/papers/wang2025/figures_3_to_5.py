@@ -248,6 +248,8 @@ def _bars(ax: Axes, x: Any, values: Any, label: str, **how: Any) -> None:
 
 GD = {"color": style.PALETTE[0], "marker": "o"}
 TF = {"color": style.PALETTE[1], "marker": "s", "ls": "--"}
+#: Top of the axis of NLL, where GD and Trained TF can be told apart (nats).
+NLL_TOP = 1.85
 
 
 def plot_sweep(L: Sequence[int], s: Sweep, oracle: tuple[Estimate, Estimate]) -> Figure:
@@ -262,15 +264,19 @@ def plot_sweep(L: Sequence[int], s: Sweep, oracle: tuple[Estimate, Estimate]) ->
                 _bars(ax, L, s[what, "GD linear"], color=style.PALETTE[6], marker="^", label="GD, linear attention")
                 crosses = {"GD": says[f"authors/{what}"][0], "Trained TF": says[f"authors/one_tf_{what}"]}
                 ax.plot([2048] * 2, list(crosses.values()), "X", ms=7, label="authors' notebook", **look)
+                beside = {"GD": (6, 9 if what == "accuracy" else -10), "Trained TF": (7, 0)}  # off the curve of GD
                 for name, value in crosses.items():
-                    where = {"xytext": (-7, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
-                    ax.annotate(f"{name} ×", (2048, value), fontsize=8.5, **where, **look)
+                    where = {"xytext": beside[name], "textcoords": "offset points", "va": "center"}
+                    ax.annotate(name, (2048, value), fontsize=8.5, **where, **look)
             style.log_ticks(ax, "x", L)
             ax.minorticks_off()
-            ax.set(xlim=(L[0] / 4.5, L[-1] * 1.3), ylabel="" if column else label, title=f"{kernel} attention")
+            ax.set(xlim=(L[0] / 1.35, L[-1] * 1.3), ylabel="" if column else label, title=f"{kernel} attention")
         for ax, best in zip(axes[:, column], oracle, strict=True):
             ax.axhline(best.value, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
-        axes[1, column].set(xlabel="training contexts L", ylim=(0.45, 3.3))
+        axes[1, column].set(xlabel="training contexts L", ylim=(0.45, NLL_TOP))
+    if (linear := float(np.mean(means(s["nll", "GD linear"])))) > NLL_TOP:
+        where = {"xycoords": "axes fraction", "ha": "right", "va": "top", "fontsize": 8.5}
+        axes[1, 1].annotate(f"linear attention: {linear:.1f} ↑", (0.99, 0.98), color=style.PALETTE[6], **where)
     fig.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
     return fig
 
@@ -313,17 +319,24 @@ def plot_depths(found: ByDepth) -> Figure:
     colours, says = style.plt.cm.viridis_r(np.linspace(0.25, 1, 6)), printed("wang2025")
     readings = (("narrow", "N = 10", style.PALETTE[0], "o"), ("authors", "N = 125", style.PALETTE[2], "s"))
     for (what, label), along, ax in zip(WHAT.items(), *grid, strict=True):
+        ends = []
         for (k, arrays), colour in zip(found["authors"].items(), colours, strict=False):
             name = f"{k} block{'s' * (k > 1)}"
-            along.plot(arrays["steps"][1:], arrays[f"{what}_test"][1:].mean(1), color=colour, label=name)
+            scores = arrays[f"{what}_test"][1:].mean(1)
+            along.plot(arrays["steps"][1:], scores, color=colour, label=name)
+            ends.append(float(scores[-1]))
         style.log_ticks(along, "x", (30, 300, 3000))
         end = arrays["steps"][-1] * 1.3
         along.set(xlabel="minibatches", ylabel=label, title="along training, N = 125", xlim=(22, end * 1.15))
         along.margins(y=0.2)
         along.set_ylim(along.get_ylim())
-        style.name_ends(along, 0.1)
+        # from three blocks on the curves lie on each other and share a name
+        names = (("1 block", ends[0]), ("2", ends[1]), (f"3 to {k} blocks", float(np.mean(ends[2:]))))
+        for (name, height), colour in zip(names, colours[[0, 1, -1]], strict=True):
+            where = {"xycoords": along.get_yaxis_transform(), "xytext": (4, 0), "textcoords": "offset points"}
+            along.annotate(name, (1, height), color=colour, va="center", fontsize=8.5, **where)
         for k, score in enumerate(says[f"authors/{what}"]):
-            (dash,) = along.plot(end, score, "_", ms=9, mew=2, color=colours[k], label=f"printed, {k + 1}")
+            (dash,) = along.plot(end, score, "_", ms=9, mew=2, color=style.COLOURS["paper"], label=f"printed, {k + 1}")
         along.legend([dash], ["printed"], fontsize=8, loc="lower right" if what == "accuracy" else "upper right")
         for reading, name, colour, marker in readings:
             values = [stopped(arrays, f"{what}_test") for arrays in found[reading].values()]

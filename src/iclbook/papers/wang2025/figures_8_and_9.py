@@ -260,10 +260,14 @@ def plot_training(get: Get, bound: float) -> Figure:
         for group, colour, label, height in looks:
             arrays = get(f"square_{kernel}").group(group)
             steps, accuracy = arrays["steps"], arrays["accuracy_test"]
-            ax.plot(steps, accuracy, color=colour, lw=0.6, alpha=0.5)
+            split = kernel == "linear" and group == "tf"  # whose starts end in two ways
+            ax.plot(steps, accuracy, color=colour, **({"lw": 1.1, "zorder": 3} if split else {"lw": 0.6, "alpha": 0.5}))
             ax.plot(steps, accuracy.mean(1), color=colour, lw=2, label=label)
             end, look = f"end: {accuracy[-1].mean():.2f}", {"color": colour, "ha": "right", "fontsize": 8}
             ax.annotate(end, (0.97, height), xycoords="axes fraction", **look)
+        if kernel == "linear":
+            there = near(get)
+            ax.annotate(f"reach GD: {there.sum()} of {len(there)}", (0.97, 0.27), xycoords="axes fraction", **look)
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says, top = printed("wang2025")["section6/bound"], 0.68
         ax.axhspan(says, top, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="above the paper's bound")
@@ -294,8 +298,12 @@ def plot_maps(m: Maps) -> Figure:
         for ax, category in zip(row, m.shown, strict=True):
             image = over_square(ax, p[category])
             own = m.tokens[:, 2] == category
-            ax.plot(*m.tokens[own, :2].T, "o", ms=2.8, color="white", mec=style.INK, mew=0.5)
+            ax.plot(*m.tokens[own, :2].T, "o", ms=2, color="white", mec=style.INK, mew=0.4)
             axes[0, m.shown.index(category)].set_title(f"c = {category}")
         row[0].set_ylabel(name)
+        row[-1].yaxis.set_label_position("right")
+        row[-1].set_ylabel("$x_2$", rotation=0, va="center", labelpad=7)
+    for ax in axes[-1]:
+        ax.set_xlabel("$x_1$")
     fig.colorbar(image, ax=axes, shrink=0.7, ticks=(0, 0.5, 1), label="p(Y = c | x)")
     return fig
