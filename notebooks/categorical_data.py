@@ -536,7 +536,7 @@ record.all(values)
 # %% [markdown]
 # *The columns of $W_Q$ and $W_K$ that read $x$ agree, and $W_K$ ignores $w$ (paper: figure 10). Softmax attention, the authors' $W_e$, published start; each matrix is divided by its largest entry.
 # {glue:text}`time/fig10-11` minutes of training.* The paper's own picture has blocks near zero that no gradient reaches, so its
-# training started near zero, as the published code does. Raw entries mislead twice. Most entries of $W_V$ for $x$ lie where $P$ does not read, so we compare what the two parts of $W_V$ add to the
+# training started near zero, as the published code does. Raw entries mislead twice. Entries of $W_V$ count only as far as $P$ reads them, so we compare what the two parts of $W_V$ add to the
 # logits. And with $W_e$ learned, $ED$ has no meaning of its own. The change $W_e \to G^{-\top} W_e$ with $E \to GE$, $D \to DG^\top$ gives the same predictions for any invertible $G$ (relative
 # difference {glue:text}`q-ed-gauge/logits`; a random $G$ turns $ED$ to a distance of {glue:text}`q-ed-gauge/turned` from a multiple of $I$). So we choose coordinates in which the symmetric part $S$
 # of $ED$ is $I$: the diagonal is 1 by choice. They exist where $S$ is positive definite, in {glue:text}`fig10/definite` of {glue:text}`fig10/draws` draws. What is left is antisymmetric,
