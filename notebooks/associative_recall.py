@@ -514,7 +514,7 @@ draw.own_queries(simplifications.falling_and_rising())
 style.show()
 
 # %% [markdown]
-# *With A2 lifted the third head is left out where $\beta$ falls; where it rises, the loss falls in one jump. Loss with the plateaus of $m$ matched tokens (dotted), and what a match adds to each head's score; order four.*
+# *With A2 lifted the third head is left out where $\beta$ is largest in head 1; where it is largest in head 3, the loss falls in one jump. Loss with the plateaus of $m$ matched tokens (dotted), and what a match adds to each head's score; order four.*
 
 # %% tags=["remove-input"]
 record.verdicts("full-dynamics", "a2-mild")

@@ -295,7 +295,7 @@ record.verdict("crossing/q-routing")
 style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
-# *At equal rates attention does not come first. Time at which attention is half-way, divided by the time at which values are, on the way from a small start until a quarter of the loss is gone. Faint bars:
+# *At equal rates attention does not lead. Time at which attention is half-way, divided by the time at which values are, on the way from a small start until a quarter of the loss is gone. Faint bars:
 # {glue:text}`timing/draws` draws (left out, as their training stops before that: {glue:text}`timing/passed_over`); large marks: medians. Orange: queries and keys trained ten times faster.*
 
 # %% tags=["remove-input"]
