@@ -100,7 +100,7 @@ def examples(numbers):
     ten, many = (series(rows, name, "3", "points") for name in ("N = 10", "N = 125"))
     ax.plot(*ten[: len(many)].T, "o-", color=BLUE)
     ax.plot(*many.T, "s-", color=GREEN)
-    ends = [series(rows, f"series {k}", "1", "points")[-1][1] for k in range(1, len(many) + 1)]
+    ends = [series(rows, f"printed, {k}", "1", "points")[-1][1] for k in range(1, len(many) + 1)]
     ax.plot(many[:, 0], ends, "x", ms=9, mew=2, color=PAPER)
     ax.set(ylim=(0.52, 0.78), yticks=[])
     say(ax, 0.98, 0.36, "10 examples, as the paper says", BLUE, "right")
@@ -200,8 +200,8 @@ def depth(numbers):
     """Error of the deep model over that of the shallow one at three sizes: printed above one, ours below or at one."""
     rows = numbers("gradient_descent", "Error of baseline and depth along training")
     fig, ax = card("", "deep over shallow", ylim=(0.3, 2.5))
-    across = {(row["panel"], row["series"]): float(row["y"]) for row in rows if row["kind"] == "line across"}
-    printed = [across[p, "depth, printed"] / across[p, "baseline, printed"] for p in "123"]
+    across = ([float(row["y"]) for row in rows if (row["kind"], row["panel"]) == ("line across", p)] for p in "123")
+    printed = [deep / shallow for shallow, deep in across]  # in the order in which the figure draws them
     ours = [series(rows, "depth", p)[-1, 1] / series(rows, "baseline", p)[-1, 1] for p in "123"]
     ax.axhline(1, color=style.INK, ls=":", lw=1)
     ax.plot(range(3), printed, "x--", ms=9, mew=2, lw=1, color=PAPER)
