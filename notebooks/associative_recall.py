@@ -411,6 +411,9 @@ style.show()
 # %% tags=["remove-input"]
 record.verdict("recall2025/fig4")
 
+# %% tags=["hide-input"]
+draw.show_orders(READINGS["order"], 1.3 * flows["dp"][2].max(), few=not paper)
+
 # %% [markdown]
 # ## Later jumps
 #

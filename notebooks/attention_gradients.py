@@ -636,7 +636,7 @@ record.verdicts("diagnostics", "regularisation")
 #
 # A recurrence that is linear in its state can be unrolled. For the selective state-space model (SSM), with state matrix $A$, whose write matrix $B_j$, read matrix $C_i$ and step length $\Delta_j$
 # depend on the token, the printed weights $w_{ij} = C_i \bigl(\prod_{k=j+1}^{i} e^{A \Delta_k}\bigr) \Delta_j B_j$ are exact: over
-# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $F$, input gates $I$ and candidates $\tilde c$,
+# {glue:text}`routing/draws` random networks, $o_i$ and $\sum_j w_{ij} x_j$ differ by rounding only. But the LSTM's cell unrolls too: with forget gates $F$, input gates $I$ and candidates (marked by a tilde),
 # $c_i = \sum_j \bigl(\prod_{k=j+1}^{i} F_k\bigr) I_j\, \tilde c_j$ (largest difference {glue:text}`routing/lstm_identity`).
 
 # %% mystnb={"image": {"alt": "Lower triangular heat maps of weights for seven positions: attention's are positive with row sums one, those of the selective SSM take both signs, those of the LSTM are positive with other row sums."}} tags=["hide-input"]

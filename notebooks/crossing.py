@@ -29,6 +29,8 @@ profile = "paper"
 device = "auto"
 
 # %% tags=["hide-input"]
+from functools import cache
+
 import numpy as np
 
 from iclbook.claims import Recorder
@@ -50,7 +52,7 @@ from iclbook.papers.crossing.waits_in_page import train_waits, waiting_time
 from iclbook.papers.he2025.circuits import with_both_signs
 from iclbook.papers.nagy2026 import ladder
 from iclbook.papers.nagy2026.probe_statistics import alignment
-from iclbook.sliders import show_model
+from iclbook.sliders import Slider, show, show_model
 from iclbook.tasks import LinearRegression
 from iclbook.training.landscape import Landscape
 
@@ -270,6 +272,27 @@ record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
+
+# %% tags=["hide-input"]
+SIZES = (0.1, 0.05, 0.025, 0.0125)
+
+
+path = cache(waits.loss_path)
+
+
+def frame(heads, size):
+    return draw.path({each: path(heads, each) for each in SIZES}, heads, size)
+
+
+show(
+    frame,
+    [
+        Slider("heads", values=(1, 2, 4), label="heads"),
+        Slider("size", values=SIZES, label="size of the start"),
+    ],
+    title="The wait of softmax heads",
+    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
+)
 
 # %% [markdown]
 # ## Routing by advantage

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -108,6 +109,22 @@ def _key(fig: Figure, ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     key = dict(zip(labels, handles, strict=True))
     fig.legend(key.values(), key, loc="outside upper center", ncols=3)
+
+
+def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: float) -> Figure:
+    """Loss along the flows from starts of all sizes (times, losses, wait), the wait from one of them marked."""
+    fig, ax = style.figure(aspect=0.42)
+    for each, (times, losses, wait) in paths.items():
+        look = {"color": style.COLOURS["measured" if each == size else "dummy"], "lw": 2.2 if each == size else 1.2}
+        ax.semilogx(times[1:], losses[1:] / losses[0], **look)
+        ax.text(wait, 1.01, f"{each:g}", fontsize=9, va="bottom", ha="right", color=look["color"])
+    for one, longer in pairwise(wait for _, _, wait in paths.values()):
+        ax.annotate("", (longer, 0.9), (one, 0.9), arrowprops={"arrowstyle": "->", "color": style.INK})
+        ax.text(np.sqrt(one * longer), 0.905, f"× {longer / one:.1f}", ha="center", va="bottom")
+    ax.axvline(paths[size][2], color=style.INK, ls=":")
+    ax.set(xlabel="time", ylabel="loss over its start", ylim=(0.75, 1.05), xlim=(1e1, 1e4))
+    ax.set_title(f"{heads} head{'s' if heads > 1 else ''}, size {size:g}")
+    return fig
 
 
 #: Ratios of both panels of :func:`rates`, and how they are marked.

@@ -125,6 +125,15 @@ def degree_values(found: Mapping[str, Array]) -> dict[str, Estimate]:
     return {f"stages/{name}/degree": degree(found[name], SIZES[name].factor) for name in SIZES}
 
 
+def loss_path(n_heads: int, size: float) -> tuple[Array, Array, float]:
+    """Times, losses, and the wait of one flow of that many softmax heads, followed until a fifth of the loss is gone."""
+    landscape = softmax_heads(n_heads, FIRST)
+    flow = leave(landscape, size * landscape.start(FIRST), 0.2)
+    losses = np.array([landscape.value(state) for state in flow.states])
+    fallen = 1 - losses / landscape.value(np.zeros_like(flow.states[0]))
+    return flow.times, losses, float(np.interp(FALLEN, fallen, flow.times))
+
+
 # -- the second plateau of Trained TF (wang2025) -----------------------------------------------------------------------------
 
 #: Share of the loss at the origin that is gone in the midst of the first fall.

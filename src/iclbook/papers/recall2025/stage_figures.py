@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ...drawing import style
-from ...sliders import PageModel
+from ...sliders import PageModel, Slider, show
 from ...tasks import AssociativeRecall
 from ...training import Flow, gradient_flow
 from ...training.history import KEPT
 from .end_to_end import attention_by_offset, task_of
 from .figures_1_and_4 import Training
-from .stages import ACTIVE, SNAPSHOTS, activations, patience, small
+from .stages import ACTIVE, RANKS, SNAPSHOTS, activations, patience, small
 from .theory import Population, jump_limit
 
 HEAD = style.PALETTE[:4]
@@ -120,6 +120,44 @@ def losses(runs: Mapping[str, tuple[Population, Flow]]) -> Figure:
         ax.plot(flow.times, pop.value(flow.states), color=style.INK, label="exact flow")
         ax.set(xlabel="time t of the flow", ylabel=name, xscale="log", xlim=(100, None))
     return fig
+
+
+RANKINGS = {" > ".join(f"β{'₁₂₃'[head]}" for head in heads): np.argsort(heads) for heads in RANKS}
+
+
+def show_orders(pop: Population, until: float, few: bool) -> None:
+    """A flow from every order of three beta until a time: loss so far and the first layer's attention; the small profile draws the first and the last order."""
+    names = list(RANKINGS)[::5] if few else list(RANKINGS)
+    times = np.linspace(0, until, 201)
+    starts = {name: small(pop, 0.02 / 4.0 ** RANKINGS[name]) for name in names}
+    flows = {name: gradient_flow(pop.gradient, start, until, times, rtol=1e-8) for name, start in starts.items()}
+
+    def frame(order: str, place: float) -> Figure:
+        fig, (ax, right) = style.figure(2, height=2.9, width_ratios=(1.25, 1))
+        value, now = pop.value(flows[order].states), round(place * (len(times) - 1))
+        plateau_lines(ax, pop.task, pop.n_heads)
+        ax.plot(times, value, color=style.COLOURS["dummy"], lw=1)
+        ax.plot(times[: now + 1], value[: now + 1], color=style.INK, lw=2.2)
+        ax.plot(times[now], value[now], "o", color=style.INK, ms=7)
+        ax.set(xlabel="time t of the flow", ylabel="dot-product loss", ylim=(-0.03, 0.8), title=order)
+        attention_maps(right, {"attention of each head": pop.attention(flows[order].states[now])})
+        return fig
+
+    places = (0.3, 0.8) if few else (0.02, 0.3, 0.5, 0.8, 1.0)
+    show(
+        frame,
+        [
+            Slider("order", "initial order", tuple(names)),
+            Slider("place", "training step (share of the run)", places, live=(0.0, 1.0, 0.01)),
+        ],
+        start={"order": names[0], "place": places[len(places) // 2]},
+        title="The initial order of β decides the order of learning",
+        description="Heads become active in the order of their initial β, the largest first. Try: another order.",
+        alt=lambda order, place: (
+            f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
+        ),
+        play="place",
+    )
 
 
 def later(rows: Sequence[tuple[str, float, float]]) -> Figure:

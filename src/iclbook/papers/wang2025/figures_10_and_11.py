@@ -264,7 +264,7 @@ def plot_products(found: dict[str, Learned]) -> Figure:
     }
     rows = {name: m / np.abs(m).max((1, 2), keepdims=True) for name, m in scaled.items()}
     rows["$E D$, antisymmetric part, $S = I$"] = antisymmetric(gauge @ one.ED @ gauge.swapaxes(1, 2))
-    fig, axes = style.figure(len(tasks), len(rows), height=6.0, width=5.4)
+    fig, axes = style.figure(len(tasks), len(rows), height=5.2, width=5.4)
     for row, (name, matrices) in zip(axes, rows.items(), strict=True):
         for ax, matrix in zip(row, matrices, strict=True):
             image = style.heatmap(ax, matrix, 1.0, annotate=".1f" if name.startswith("$Q$") else None)
@@ -272,6 +272,9 @@ def plot_products(found: dict[str, Learned]) -> Figure:
                 ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, ec=style.INK, lw=1))
         row[0].set_title(name, loc="left", fontsize=9)
     for ax, title in zip(axes[0], ("authors' $W_e$", "our draw 1", "our draw 2"), strict=True):
-        ax.set_title(f"{title}\n", fontsize=9)  # above the name of the row
+        place = {"xycoords": "axes fraction", "textcoords": "offset points"}
+        ax.annotate(
+            title, (0.5, 1), (0, 19), **place, ha="center", va="bottom", fontsize=9
+        )  # above the name of the row
     fig.colorbar(image, ax=axes, shrink=0.6, ticks=(-1, 0, 1), label="entry")
     return fig
