@@ -239,8 +239,7 @@ style.show(erasure.plot_drift(drift))
 record.all(drift | erasure.trained_records(get("erased")))
 
 # %% [markdown]
-# *The error that the softmax head leaves grows from block to block, and is far larger on the quadrants than for the data of appendix E. Error of $f$ against exact steps, in the limit of large
-# $\lambda$.*
+# *The error that the softmax head leaves grows from block to block, and is far larger on the quadrants than for the data of appendix E. Error of $f$ against exact steps, $\lambda \to \infty$.*
 
 # %% tags=["remove-input"]
 record.verdict("wang2025/q-deep-erasure")
@@ -304,8 +303,8 @@ record.all(figures_3_to_5.figure_3(get, L, sweep))
 record.all(figures_3_to_5.new_draws(get, profile))
 
 # %% [markdown]
-# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Means and standard deviations over initialisations, {glue:text}`fig3/seeds` of them: the
-# smaller number is for Trained TF with RBF. The best possible is that on the authors' $W_e$. {glue:text}`time/fig3` minutes of training.*
+# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Means and standard deviations over initialisations, {glue:text}`fig3/seeds` of them (the
+# second: Trained TF with RBF). The best possible is that on the authors' $W_e$. {glue:text}`time/fig3` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
@@ -324,8 +323,8 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # | softmax | {glue:text}`fig3/softmax_nll_gap` | {glue:text}`fig3/softmax_accuracy_gap` |
 # | RBF | {glue:text}`fig3/rbf_nll_gap` | {glue:text}`fig3/rbf_accuracy_gap` |
 #
-# With few contexts Trained TF, here the one layer of appendix C, does better than in print: its accuracy is {glue:text}`fig3/printed_accuracy` above theirs. The published program has more than this
-# layer. Its block has an erasing head and cross-attention even when it is alone (one step needs neither), its scores are not divided by a root, its weights start from another law, gradients are clipped to a norm of 0.001, and
+# With few contexts Trained TF, here the one layer of appendix C, does better than in print: its accuracy is {glue:text}`fig3/printed_accuracy` above theirs. The published program's
+# block has an erasing head and cross-attention as well, which one step does not need; its scores are not divided by a root, its weights start from another law, gradients are clipped to 0.001, and
 # Adam's second decay rate is 0.98. Built and trained so, Trained TF differs from the authors' numbers by {glue:text}`fig3/program_accuracy` in accuracy and by {glue:text}`fig3/program_nll` nats.
 #
 # These runs share one draw. On new draws of $W_e$, contexts and initialisations, Trained TF with softmax attention is behind by {glue:text}`q-new-draws/softmax_accuracy_gap` in accuracy and
@@ -360,13 +359,13 @@ record.verdicts("fig4", "n10", "q-published")
 # | NLL | {glue:text}`fig4/narrow_nll` | {glue:text}`fig4/authors_nll` |
 # | seeds | {glue:text}`fig4/narrow_seeds` | {glue:text}`fig4/authors_seeds` |
 # | gain of the second block, accuracy | {glue:text}`fig4/narrow_gain` | {glue:text}`fig4/authors_gain` |
-# | gain of blocks 2 to 6, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/authors_steps` |
+# | gains, nats | {glue:text}`fig4/narrow_steps` | {glue:text}`fig4/authors_steps` |
 #
 # The figure is judged where the printed scores lie, at $N = 125$ on the authors' contexts. Six blocks gain {glue:text}`fig4/authors_late` nats over three there (further starts included), and {glue:text}`fig4/printed_late` in the
 # printed values. Of {glue:text}`fig4/authors_runs` runs {glue:text}`fig4/authors_at_end` were still improving at the end. The paper calls the gain in NLL the more substantial one. From one to six
 # blocks the printed NLL falls by a larger fraction than the printed accuracy rises; the fractions differ by {glue:text}`fig4/printed_more`.
 #
-# One block is also trained at full length on the very data of the printed numbers. The published seed gives back the authors' $W_e$ and all their contexts, so that only starts and minibatches differ:
+# One block is also trained at full length on the very data of the printed numbers. The published seed gives the authors' $W_e$ and contexts; only starts and minibatches differ:
 #
 # | one block minus printed | accuracy | NLL |
 # |---|---|---|
@@ -452,9 +451,9 @@ record.verdict("wang2025/fig8")
 # | accuracy of Trained TF | {glue:text}`fig8/tf` |
 # | distance in accuracy | {glue:text}`fig8/gaps` |
 # | distance in NLL (nats) | {glue:text}`fig8/nll_gaps` |
-# | distance in accuracy on the authors' $W_e$, shorter trainings | {glue:text}`fig8/authors_gaps` |
+# | the authors' $W_e$, shorter trainings: accuracy | {glue:text}`fig8/authors_gaps` |
 # | distance in NLL there | {glue:text}`fig8/authors_nll_gaps` |
-# | distance in accuracy, mean over {glue:text}`fig10/draws` draws of $W_e$, such trainings | {glue:text}`fig8/draws_gaps` |
+# | mean over {glue:text}`fig10/draws` draws of $W_e$, as short: accuracy | {glue:text}`fig8/draws_gaps` |
 # | distance in NLL there | {glue:text}`fig8/draws_nll_gaps` |
 #
 # Distances count as agreement as above: up to three points of accuracy, 0.075 nats. Trained TF with softmax attention beside GD with linear attention, whose accuracy is {glue:text}`fig8/linear`,
@@ -523,7 +522,7 @@ sliders.show_kernels(few=not paper)
 # | $E$ | rows of $P$ | writes to $f$, not to the expectation $E_i$; the step on $f$ is $ED$ times that of GD |
 #
 # In GD $Q$ and $ED$ are multiples of the identity. In trained models the paper finds, too, that $A \approx B$ and $E \approx D^\top$, that $W_K$ ignores $w$ and that $W_V$ ignores $x$. We train at the
-# published code's length and rate, on several draws of $W_e$ and contexts, and for shorter on the authors' $W_e$.
+# published code's length and rate on several draws of $W_e$ and contexts, and shorter on the authors' $W_e$.
 
 # %% mystnb={"image": {"alt": "Four learned 12 by 12 matrices; hatched areas cannot be reached by any gradient."}} tags=["hide-input"]
 values, products = figures_10_and_11.records(get, profile)
@@ -797,8 +796,8 @@ record.verdicts("fig7", "params", "q-params")
 # | all but embeddings | {glue:text}`params/gd_ff_millions` with feed-forward | {glue:text}`params/standard_millions` with standard heads |
 # | in all | {glue:text}`params/gd_total_millions` | {glue:text}`params/tf_total_millions` |
 #
-# Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories, and endings graded by GPT-4o. Neither is at hand, so these rows are out of reach. Five models of one size stand
-# in for them, {glue:text}`text/seeds` runs each, on the King James Bible. Every tenth of its chapters is held out.
+# Tables 1 to 7 and figure 14 need models trained on TinyStories and Children's Stories, and endings graded by GPT-4o. Neither is at hand. Five models of one size stand
+# in for them, {glue:text}`text/seeds` runs each, on the King James Bible. Every tenth chapter is held out.
 
 # %% mystnb={"image": {"alt": "Loss on held-out text falls along training for five models: the Transformer is lowest, then GD with feed-forward, and GD without P is far behind."}} tags=["hide-input"]
 style.show(
