@@ -4,14 +4,12 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
+from queue import Empty
 
 import nbformat
 import pytest
-import zmq.asyncio
 from jupyter_client.channels import AsyncZMQSocketChannel
-from jupyter_client.session import Session
 
 from iclbook import execution
 from iclbook.errors import UserError
@@ -101,29 +99,23 @@ def test_error_inside_a_widget(minibook: Path, cell: str) -> None:
     assert left_behind(minibook) == ["tiny.failed.ipynb"]
 
 
-@pytest.mark.full  # by a clock
-def test_a_reply_is_found_although_something_was_sent_meanwhile(minibook: Path) -> None:
-    async def waited(channel: type[AsyncZMQSocketChannel]) -> float:
-        context = zmq.asyncio.Context()
-        asks, answers = context.socket(zmq.DEALER), zmq.Context(context).socket(zmq.DEALER)
-        answers.bind("inproc://shell")
-        asks.connect("inproc://shell")
-        session = Session(key=b"")
-        ours, began = channel(asks, session), time.monotonic()
-        reply = asyncio.create_task(ours.get_msg(timeout=4))
-        await asyncio.sleep(0.1)
-        session.send(answers, "execute_reply", {})
-        time.sleep(0.1)  # it has come, and nobody has looked
-        ours.send(session.msg("comm_msg", {}))
-        assert (await reply)["msg_type"] == "execute_reply"
-        for socket in (asks, answers):
-            socket.close(0)
-        context.term()
-        return time.monotonic() - began
+def test_a_reply_is_looked_for_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
 
-    kernel = execution._headless_kernel({}, str(minibook))()
-    assert asyncio.run(waited(AsyncZMQSocketChannel)) > 3, "it still happens"
-    assert asyncio.run(waited(kernel.client().shell_channel_class)) < 2.5
+    async def swallowed_twice(self: object, timeout: float) -> str:
+        looks.append(timeout)
+        if len(looks) < 3:
+            raise Empty
+        return "reply"
+
+    monkeypatch.setattr(AsyncZMQSocketChannel, "get_msg", swallowed_twice)
+    channel = execution._headless_kernel({}, "").client_factory.shell_channel_class
+    ours = channel.__new__(channel)
+    assert asyncio.run(ours.get_msg(timeout=1800)) == "reply"
+    assert looks == [1, 1, 1]
+    looks.clear()
+    with pytest.raises(Empty):
+        asyncio.run(ours.get_msg(timeout=0.5))
 
 
 @pytest.mark.parametrize(
