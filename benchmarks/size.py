@@ -62,7 +62,7 @@ def files_to_a_badge() -> set[str]:
         if cell.cell_type != "code":
             continue
         text = cell.source.replace('profile = "paper"', 'profile = "smoke"')
-        if text.startswith(("show_model(", "show_training(")):
+        if text.startswith("show_model("):
             continue
         sys.setprofile(called)
         try:

@@ -111,11 +111,11 @@ def test_a_reply_is_looked_for_each_second(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(AsyncZMQSocketChannel, "get_msg", swallowed_twice)
     channel = execution._headless_kernel({}, "").client_factory.shell_channel_class
     ours = channel.__new__(channel)
-    assert asyncio.run(ours.get_msg(timeout=1800)) == "reply"
+    assert asyncio.run(ours.get_msg(1800)) == "reply"
     assert looks == [1, 1, 1]
     looks.clear()
     with pytest.raises(Empty):
-        asyncio.run(ours.get_msg(timeout=0.5))
+        asyncio.run(ours.get_msg(0.5))
 
 
 @pytest.mark.parametrize(
