@@ -807,7 +807,7 @@ style.show(
 record.all(figure_7.text_records(get))
 
 # %% [markdown]
-# *On held-out chapters the Transformer (dashed, lowest) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. Lines: means; dots: every run.*
+# *On held-out chapters the Transformer (dashed) has the lowest loss, GD with feed-forward (FF) comes next, and GD without $P_m$ is far above. Lines: means; dots: every run.*
 
 # %% tags=["remove-input"]
 record.verdicts("language")
