@@ -116,12 +116,12 @@ def by_depth(
 
 
 def study(name: str, L: int, groups: Sequence[Group], steps: int, batch: int, full: bool = False) -> Study:
-    """A study on L of its groups' contexts, recorded 12 times in log-spaced steps or, at ``full`` length in epochs, 50 times; too short to compile."""
+    """A study on L of its groups' contexts, recorded 12 times in log-spaced steps or, at ``full`` length in epochs, 50 times."""
     space, records = (np.linspace, 50) if full else (np.geomspace, 12)
     record = np.unique(space(min(24, steps), steps, records).round()).astype(int)  # 24 is what a replay repeats
     contexts = groups[0].observe.contexts
     data = FixedSet(contexts, L, seed=contexts.seed, epochs=full)
-    return Study("wang2025", name, data, tuple(groups), steps, batch, tuple(record.tolist()), compile_from=None)
+    return Study("wang2025", name, data, tuple(groups), steps, batch, tuple(record.tolist()))
 
 
 def at_length(s: Sizes, name: str, groups: Sequence[Group], L: int) -> Study:
