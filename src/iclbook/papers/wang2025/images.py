@@ -273,7 +273,7 @@ def image_study(name: str, contexts: ImageContexts, record: tuple[int, ...], s: 
     how = {"loss": cross_entropy_at_query, "observe": OnHeldOut(contexts, s.held_out), "keep": GD_PARAMETERS}
     groups = tuple(Group(f"{kind}{k}", FunctionalGD, sizes | {"n_blocks": k}, runs, **how) for k in BLOCKS)
     data = FixedSet(contexts, s.L)
-    return Study("wang2025", name, data, groups, record[-1], s.batch_size, record, measure, compile_from=None)
+    return Study("wang2025", name, data, groups, record[-1], s.batch_size, record, measure)
 
 
 def image_studies(profile: str) -> dict[str, Study]:

@@ -65,5 +65,5 @@ def language_studies(profile: str) -> dict[str, Study]:
     for name, (model, more) in MODELS.items():
         group = Group(name, model, sizes | more, runs, AdamW(clip=1.0), next_token, Cosine(), observe)
         key = f"language_{name.replace('-', '_')}"
-        found[key] = Study("wang2025", key, data, (group,), steps, batch_size, record, compile_from=None)
+        found[key] = Study("wang2025", key, data, (group,), steps, batch_size, record)
     return found
