@@ -47,6 +47,7 @@ check: $(STAMP)  ## run the notebooks headless at the smoke profile and compare 
 
 bench: $(STAMP)  ## measure the trainer's speed (writes benchmarks/*.json)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.floors
 
 size: $(STAMP)  ## how large the book is to carry
 	@$(BIN)/python -m benchmarks.size

@@ -7,7 +7,7 @@ from iclbook.errors import UserError
 from iclbook.numbers import duration, number
 
 from . import categorical as gd
-from . import growth, in_page
+from . import floors, growth, in_page
 from .format import span, table
 from .suite import ROOT
 from .work import LABELS, OURS
@@ -286,7 +286,7 @@ def rendered(results: dict[str, dict | None]) -> str:
         text = ["No results are stored yet. `make bench` measures them and writes them here."]
     else:
         text = _sections(cpu)
-    text.append("## On a GPU")
+    text += [floors.rendered(), "## On a GPU"]
     if cuda is None:
         text.append(
             "Not measured: no GPU. `python -m benchmarks --device cuda` measures the same ladder there and fills this part."

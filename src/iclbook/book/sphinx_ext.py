@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 COMPUTED = {
     "<!-- scoreboard -->": scoreboard_page.markdown,
     "<!-- status -->": status_page.markdown,
-    "<!-- slowest studies -->": status_page.slowest,
     "<!-- replication -->": replication.markdown,
 }
 #: Extensions of Jupyter Book that do not say whether several processes may read pages. They may: one numbers the contents once all are read, the other

@@ -11,9 +11,6 @@ from ..inputs import METADATA_KEY, PROSE_ONLY, chapters, executed_path, is_stale
 from ..numbers import duration
 from ..store import folder, read_provenance
 
-#: Rows of the table of slowest studies.
-SLOWEST = 20
-
 
 def markdown(profile: str, root: Path) -> str:
     """The page's body in MyST Markdown; nothing on it is typed."""
@@ -28,34 +25,6 @@ def markdown(profile: str, root: Path) -> str:
             stored.append(f"| {link} | {_cells(_results(ledgers[name], root))} |")
     parts = [f"The pages show the chapters at profile `{profile}`.", "", "## Chapters", "", *runs, ""]
     return "\n".join([*parts, "## Stored results", "", *stored])
-
-
-def slowest(profile: str, root: Path) -> str:
-    """The stored studies that took longest on a core, and what bounds each; nothing of it is typed."""
-    found = []
-    for path in (root / "results").glob("*/paper/*.json"):
-        about = read_provenance(path.parts[-3], "paper", path.stem, root)
-        found.append((float(about["seconds"]), about["config"], _bound(about["config"], about.get("compiled"))))
-    found.sort(key=lambda each: -each[0])
-    lines = ["| Study | Took | Runs | Steps | Bound by |", "|---|---:|---:|---:|---|"]
-    for seconds, config, bound in found[:SLOWEST]:
-        runs = sum(len(group["runs"]) for group in config["groups"]) if "steps" in config else ""
-        name = f"{config['paper']}/{config['name']}"
-        lines.append(f"| {_cells([name, duration(seconds), str(runs), str(config.get('steps', '')), bound])} |")
-    every = sum(seconds for seconds, *_ in found)
-    return "\n".join([f"All {len(found)} stored studies took {duration(every)}.", "", *lines])
-
-
-def _bound(config: dict, compiled: bool | None) -> str:
-    """What a study's time goes to, from its description."""
-    if "steps" not in config:
-        return f"its own computation, {config['compute']}"
-    groups, models = config["groups"], sorted({group["model"] for group in config["groups"]})
-    in_c = models == ["Attention"] and not any({"loss", "gradient", "blocks"} & group.keys() for group in groups)
-    if in_c and compiled and config["data"]["is"] in ("LinearRegression", "MultiTaskRegression"):
-        return "random numbers and attention in C"
-    how = "compiled by torch" if compiled else "operation by operation"
-    return f"{', '.join(models)}, {how}"
 
 
 def _cells(texts: list[str]) -> str:
