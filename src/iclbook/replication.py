@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.special import ndtr, stdtr
+from scipy.special import betaincinv, ndtr, stdtr
 
 from . import formulas
 from .claims import Claim, Ledger, Record, Verdict, all_ledgers, judge, render
@@ -30,7 +30,7 @@ from .drawing import style
 from .errors import UserError
 from .files import reading, write_whole
 from .inputs import chapters
-from .numbers import number
+from .numbers import duration, number
 from .project import ends_in_one_line, find_root
 from .sliders.panel import draw, picture_html
 from .sources import short
@@ -213,116 +213,59 @@ def markdown(profile: str, root: Path) -> str:
     if not any(every.values()):
         return "Nothing has been drawn anew yet."
     pairs = {k: [pair for replica in found for pair in replica.pairs()] for k, found in every.items()}
-    decided = {k: [pair for pair in each if pair.decided] for k, each in pairs.items()}
-    lines = [line for k in every for line in _outcome(k, every[k], pairs[k], root)]
-    lines += [line for each in decided.values() for line in _differing([pair for pair in each if pair.differs])]
-    lines += _foreseen([pair for each in decided.values() for pair in each])
-    return "\n".join([*lines, *_ahead(root), *_calibration([one for found in every.values() for one in found])])
+    foreseen = {k: _foreseen([pair for pair in each if pair.decided]) for k, each in pairs.items()}
+    heads = "Draw | Chapters | Verdicts | On values that moved | Expected to differ | Differ | Values that moved | Late rules that come out as before"
+    lines = [f"| {heads} |", f"|{'---|' * len(heads.split(' | '))}"]
+    lines += [_row(k, every[k], pairs[k], foreseen[k]) for k in every]
+    lines += [
+        _ahead(1 + max(every), root),
+        "",
+        "A row counts the verdicts that all draws before it decide. The last one is a prediction.",
+        "",
+    ]
+    lines += [line for k in every for line in _about(k, every[k], root)]
+    both = [each for found in foreseen.values() for each in found]
+    replicated = [one for found in every.values() for one in found]
+    return "\n".join(
+        [*lines, *_differing(foreseen), *_calibration(replicated, both, [p for of in pairs.values() for p in of])]
+    )
 
 
-def _outcome(draw: int, found: Sequence[Replica], pairs: Sequence[Pair], root: Path) -> list[str]:
-    """What came out at a draw: verdicts, values, studies and late rules, counted."""
-    decided = [pair for pair in pairs if pair.decided]
-    fresh, differ = sum(bool(pair.moved) for pair in decided), sum(pair.differs for pair in decided)
+#: Decided verdicts, each with whether imagined draws give the same word.
+Foreseen = list[tuple[Pair, np.ndarray]]
+
+
+def _foreseen(decided: Sequence[Pair]) -> Foreseen:
+    return [(pair, same_word(pair.claim, pair.first, "paper", pair.draws, i)) for i, pair in enumerate(decided)]
+
+
+def _row(draw: int, found: Sequence[Replica], pairs: Sequence[Pair], foreseen: Foreseen) -> str:
+    """What came out at a draw: verdicts, values and late rules, counted."""
     moved = sum(replica.is_drawn(key) for replica in found for key in replica.first.records)
-    values = sum(len(replica.first.records) for replica in found)
-    there = {replica.ledger.chapter_name for replica in found}
-    waiting = [
-        f"[{render.plain_markdown(ledger.title)}](../notebooks/{ledger.chapter_name}.py)"
-        for ledger in sorted(all_ledgers(root), key=lambda ledger: ledger.chapter_name)
-        if ledger.chapter_name in set(chapters(root)) - there
-    ]
-    lines = [
-        f"**Draw {draw}. Of {fresh} decided verdicts that rest on a value that moved, {fresh - differ} come out the same, {differ} {'differs' if differ == 1 else 'differ'}.** "
-        f"{moved:,} of {values:,} values moved by more than rounding. The other {len(decided) - fresh} decided verdicts rest on nothing random, or on counts that "
-        "are the same at both draws.",
-        "",
-    ]
-    if wrong := sorted(claim for replica in found for claim in replica.unfounded()):
-        lines += [f"Stored verdicts that do not follow from the values stored beside them: {', '.join(wrong)}.", ""]
-    if waiting:
-        lines += [f"Not drawn anew yet: {', '.join(waiting)}.", ""]
     late = sum((pair.late() for pair in pairs), Counter())
-    devices, older = Counter(), []
-    for path in root.glob(f"references/replication/{draw}/provenance/paper/*.json"):
-        with reading(path, "Restore it from git."):
-            of = json.loads(path.read_text(encoding="utf-8"))
-            devices.update(one["device"] for one in of.values())
-            older += [
-                f"{path.stem}/{n}"
-                for n, one in of.items()
-                if one.get("code", "") not in ("", _code(path.stem, n, root))
-            ]
-    return [
-        *lines,
-        f"{devices.total()} studies were made anew, {devices['cuda']} of them on a GPU."
-        + (f" Code that has changed since made {', '.join(older)}." if older else "")
-        + f" {late.total()} rules that were written or changed after a first run judge a value that moved; on fresh numbers {late[True]} of them come out as before.",
-        "",
+    cells = [
+        str(draw),
+        str(len(found)),
+        str(len(foreseen)),
+        str(sum(bool(pair.moved) for pair, _ in foreseen)),
+        _between([same for _, same in foreseen]),
+        f"**{sum(pair.differs for pair, _ in foreseen)}**",
+        f"{moved:,} of {sum(len(replica.first.records) for replica in found):,}",
+        f"{late[True]} of {late.total()}",
     ]
+    return f"| {' | '.join(cells)} |"
 
 
-def _differing(pairs: Sequence[Pair]) -> list[str]:
-    """A line for every verdict that came out otherwise: both words, and the parts that turned with both values and margins."""
-    if not pairs:
-        return []
-    lines = ["## Verdicts that changed", ""]
-    written = partial(formulas.markdown, escaped=render.plain_markdown)
-    for pair in pairs:
-        link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
-        says = f'{written(pair.claim.short)} (<a href="{link}">{written(pair.claim.where)}</a>)'
-        turned = [
-            f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
-            for a, b in pair.parts()
-            if a.holds != b.holds or a.close != b.close
-        ]
-        words = f"{render.sight(pair.first)} in the book, {render.sight(pair.second)} drawn anew"
-        lines += [f"- {words}: {says}", *turned]
-    return [*lines, ""]
-
-
-def _valued(part: PartResult) -> str:
-    known = part.sampled and part.margin is not None and math.isfinite(part.margin)
-    margin = f", margin {number(part.margin, 2)}" if known else ""
-    return f"{render.plain_markdown(part.text)} ({'holds' if part.holds else 'fails'}{margin})"
-
-
-def _foreseen(pairs: Sequence[Pair]) -> list[str]:
-    """How many verdicts the book's margins and errors expected to come out otherwise, and how many did, by the probability of each."""
-    same = [same_word(pair.claim, pair.first, "paper", pair.draws, i) for i, pair in enumerate(pairs)]
-    chance, differs = np.array([each.mean() for each in same]), np.array([pair.differs for pair in pairs])
-    return [
-        "## How many were expected to change?",
-        "",
-        "The margins and errors of a verdict's parts say how likely another draw, judged alone, gives the same word. Each part moves by its errors at both draws; what "
-        f"has no error stays. By what stood in the book before, {_between(same)} of {len(pairs)} verdicts should differ (the interval holds 95 %); {differs.sum()} do.",
-        "",
-        "| Probability of the same word | Verdicts | Expected to change | Changed |",
-        "|---|---|---|---|",
-        *(
-            f"| {number(low, 2)} to {number(high, 2)} | {inside.sum()} | {number(float((1 - chance[inside]).sum()), 2)} | {differs[inside].sum()} |"
-            for low, high in itertools.pairwise(CHANCES)
-            for inside in [(chance >= low) & (chance < high if high < 1 else chance <= high)]
-        ),
-        "",
-        f"Under {sum(bool(pair.turned()) for pair in pairs if not pair.differs)} of the verdicts that came out the same a part turned; the fold of each names it.",
-        "",
-    ]
-
-
-def _ahead(root: Path) -> list[str]:
+def _ahead(draw: int, root: Path) -> str:
     """How many verdicts of the book, which pool the draws, a further draw alone should contradict."""
-    same = []
-    for ledger in all_ledgers(root):
+    same, ledgers = [], all_ledgers(root)
+    for ledger in ledgers:
         reference = load_reference(ledger.chapter_name, "paper", root)
         records = {key: Record.make(key, value) for key, value in reference.records.items()} if reference else {}
         verdicts = judge(ledger, records, "paper", reference)
         decided = [claim for claim in ledger.claims if verdicts[claim.id].word not in (TOO_CLOSE, *SILENT)]
         same += [same_word(c, verdicts[c.id], "paper", 1 + len(reference.draws), i) for i, c in enumerate(decided)]
-    return [
-        f"Of the {len(same)} verdicts that all draws together decide, the next draw alone should contradict {_between(same)}. This is computed before it is made.",
-        "",
-    ]
+    return f"| the next | {len(ledgers)} | {len(same)} | | {_between(same)} | | | |"
 
 
 def _between(same: Sequence[np.ndarray]) -> str:
@@ -332,25 +275,85 @@ def _between(same: Sequence[np.ndarray]) -> str:
     return f"{number(float(counts.mean()), 2)} ({low:.0f} to {high:.0f})"
 
 
-def _calibration(found: Sequence) -> list[str]:
-    """Deviations between the draws in joint standard errors: a picture, and the share beyond 1, 2 and 3 for each chapter."""
+def _about(draw: int, found: Sequence[Replica], root: Path) -> list[str]:
+    """What a draw is made of, and what is wrong with it."""
+    there = {replica.ledger.chapter_name for replica in found}
+    waiting = [
+        f"[{render.plain_markdown(ledger.title)}](../notebooks/{ledger.chapter_name}.py)"
+        for ledger in sorted(all_ledgers(root), key=lambda ledger: ledger.chapter_name)
+        if ledger.chapter_name in set(chapters(root)) - there
+    ]
+    devices, seconds, older = Counter(), 0.0, []
+    for path in sorted(root.glob(f"references/replication/{draw}/provenance/paper/*.json")):
+        with reading(path, "Restore it from git."):
+            of = json.loads(path.read_text(encoding="utf-8"))
+            devices.update(one["device"] for one in of.values())
+            seconds += sum(float(one["seconds"]) for one in of.values() if one["device"] == "cpu")
+            older += [
+                f"{path.stem}/{n}"
+                for n, one in of.items()
+                if one.get("code", "") not in ("", _code(path.stem, n, root))
+            ]
+    wrong = sorted(claim for replica in found for claim in replica.unfounded())
+    sentences = [
+        f"Draw {draw}: {devices.total()} studies were made anew, {devices['cuda']} of them on a GPU, the others in {duration(seconds)} of a core.",
+        f"Not drawn anew yet: {', '.join(waiting)}." if waiting else "",
+        f"Code that has changed since made {', '.join(older)}." if older else "",
+        f"Stored verdicts that do not follow from the values stored beside them: {', '.join(wrong)}." if wrong else "",
+    ]
+    return [" ".join(filter(None, sentences)), ""]
+
+
+def _differing(foreseen: dict[int, Foreseen]) -> list[str]:
+    """A line for every verdict that came out otherwise: both words, how likely the same was, and the parts that turned with both values and margins."""
+    lines = []
+    written = partial(formulas.markdown, escaped=render.plain_markdown)
+    for k, found in foreseen.items():
+        for pair, same in (each for each in found if each[0].differs):
+            link = f"../{pair.ledger.chapter.removesuffix('.py')}.html#{pair.claim.anchor}"
+            says = f'{written(pair.claim.short)} (<a href="{link}">{written(pair.claim.where)}</a>)'
+            turned = [
+                f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
+                for a, b in pair.parts()
+                if a.holds != b.holds or a.close != b.close
+            ]
+            words = f"{render.sight(pair.first)} before, {render.sight(pair.second)} by draw {k} alone"
+            chance = f"The same word had a probability of {number(float(same.mean()), 2)}."
+            lines += [f"- {words}: {says}. {chance}", *turned]
+    return ["## Verdicts that differ", "", *lines, ""] if lines else []
+
+
+def _valued(part: PartResult) -> str:
+    known = part.sampled and part.margin is not None and math.isfinite(part.margin)
+    margin = f", margin {number(part.margin, 2)}" if known else ""
+    return f"{render.plain_markdown(part.text)} ({'holds' if part.holds else 'fails'}{margin})"
+
+
+def _calibration(found: Sequence[Replica], foreseen: Foreseen, pairs: Sequence[Pair]) -> list[str]:
+    """Deviations between the draws in joint standard errors, and verdicts by the probability that they stay: pictures, and tables in a fold."""
     by_chapter: dict[str, dict[str, np.ndarray]] = {}
     for r in found:
         of = by_chapter.setdefault(r.ledger.title, {})
         of.update({key: np.concatenate([of.get(key, np.empty(0)), z]) for key, z in r.deviations().items()})
     every = np.concatenate([z for of in by_chapter.values() for z in of.values()] or [np.empty(0)])
     few = ", ".join(f"{number(200 * stdtr(6, -k), 2)} %" for k in BEYOND)
-    heads = "".join(f" | Beyond {k} ({number(100 * share, 2)} %)" for k, share in BEYOND.items())
+    chance = np.array([same.mean() for _, same in foreseen])
+    differs = np.array([pair.differs for pair, _ in foreseen])
+    without = [
+        both for pair in pairs for both in pair.parts() if both[0].full_name in pair.moved and not both[0].sampled
+    ]
     lines = [
-        "## Do errors say how far values move?",
+        "## Do errors and probabilities come true?",
         "",
-        f"{len(every)} recorded numbers have a standard error and moved. Their difference, in units of the joint error, should be a "
-        "standard normal number. Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each "
-        f"draw, Student's distribution leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far.",
+        f"Left: {len(every):,} recorded numbers have a standard error and moved; their difference in units of the joint error should be a standard normal number. "
+        "Right: of the verdicts that were as likely to stay, so many should stay. "
+        f"{len(without)} parts rest on a count, a share or an extreme that moved and has no error; {sum(a.holds != b.holds for a, b in without)} of them turned.",
         "",
-        histogram(every),
+        pictures(every, chance, differs),
         "",
-        f"| Chapter | Numbers{heads} | Largest differences (records) |",
+        '<details class="iclbook-fold"><summary>By chapter, and by probability</summary>',
+        "",
+        f"| Chapter | Numbers{''.join(f' | Beyond {k} ({number(100 * share, 2)} %)' for k, share in BEYOND.items())} | Largest differences (records) |",
         f"|---|---|{'---|' * len(BEYOND)}---|",
     ]
     for title, of in by_chapter.items():
@@ -359,24 +362,58 @@ def _calibration(found: Sequence) -> list[str]:
         far = sorted(of, key=lambda key: -np.abs(of[key]).max())[:3]
         largest = ", ".join(f"`{key}` {number(float(of[key][np.abs(of[key]).argmax()]), 2)}" for key in far)
         lines.append(f"| {render.plain_markdown(title)} | {len(z)} | {shares} | {largest} |")
-    return lines
+    return [
+        *lines,
+        "",
+        "Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each draw, Student's distribution "
+        f"leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far.",
+        "",
+        "| Probability of the same word | Verdicts | Expected to differ | Differ |",
+        "|---|---|---|---|",
+        *(
+            f"| {number(low, 2)} to {number(high, 2)} | {inside.sum()} | {number(float((1 - chance[inside]).sum()), 2)} | {differs[inside].sum()} |"
+            for low, high, inside in _classes(chance)
+        ),
+        "",
+        "Each part is imagined anew, moved by its errors at both draws; what has no error stays. Under "
+        f"{sum(bool(pair.turned()) for pair, _ in foreseen if not pair.differs)} of the verdicts that came out the same a part turned; the fold of each names it.",
+        "",
+        "</details>",
+        "",
+    ]
 
 
-def histogram(z: np.ndarray, reach: float = 4.125) -> str:
-    """A picture of deviations beside what a standard normal law gives; those farther out stand in the outermost bars."""
+def _classes(chance: np.ndarray) -> list[tuple[float, float, np.ndarray]]:
+    """Classes of probability: bounds, and which verdicts lie inside."""
+    pairs = itertools.pairwise(CHANCES)
+    return [(low, high, (chance >= low) & (chance < high if high < 1 else chance <= high)) for low, high in pairs]
+
+
+def pictures(z: np.ndarray, chance: np.ndarray, differs: np.ndarray, reach: float = 4.125) -> str:
+    """Deviations beside what a standard normal law gives, those farther out in the outermost bars; and verdicts that stayed against their probability."""
     edges = np.linspace(-reach, reach, 34)
 
     def frame() -> Figure:
-        fig, ax = style.figure(height=2.6)
-        ax.hist(np.clip(z, -reach, reach), edges, color=style.PALETTE[4], label="differences between the two draws")
+        fig, (left, right) = style.figure(2, height=2.6)
+        left.hist(np.clip(z, -reach, reach), edges, color=style.PALETTE[4], label="between two draws")
         expected = len(z) * np.diff(ndtr(edges))
-        style.theory_line(ax, (edges[1:] + edges[:-1]) / 2, expected, "what errors of the right size give")
-        ax.set(xlabel="joint standard errors", ylabel="recorded numbers")
-        ax.legend()
+        style.theory_line(left, (edges[1:] + edges[:-1]) / 2, expected, "errors of the right size")
+        left.set(xlabel="difference in joint standard errors", ylabel="recorded numbers")
+        left.legend()
+        style.theory_line(right, (0, 1), (0, 1), "probabilities that come true")
+        for inside in (inside for *_, inside in _classes(chance) if inside.any()):
+            # the interval of Jeffreys: that of a share of so few
+            stay, n = (~differs[inside]).sum(), inside.sum()
+            low, high = betaincinv(stay + 0.5, n - stay + 0.5, (0.025, 0.975))
+            right.plot([chance[inside].mean()] * 2, [low, high], color=style.PALETTE[0])
+            right.plot(chance[inside].mean(), stay / n, "o", color=style.PALETTE[0])
+        right.set(xlabel="probability of the same word", ylabel="share that stays", xlim=(0, 1.03), ylim=(0, 1.03))
+        right.legend(loc="upper left")
         return fig
 
+    name = "Deviations in joint standard errors beside a normal law; and the share of verdicts that stay against their probability"
     with plt.rc_context(style.RC):
-        picture = picture_html(draw(frame, {}), "Deviations in joint standard errors, beside a normal law")
+        picture = picture_html(draw(frame, {}), name)
     return f"<figure>{picture}</figure>"
 
 
