@@ -399,7 +399,8 @@ def pictures(z: np.ndarray, chance: np.ndarray, differs: np.ndarray, reach: floa
         expected = len(z) * np.diff(ndtr(edges))
         style.theory_line(left, (edges[1:] + edges[:-1]) / 2, expected, "errors of the right size")
         left.set(xlabel="difference in joint standard errors", ylabel="recorded numbers")
-        left.legend()
+        left.set_ylim(top=1.3 * max(left.get_ylim()[1], 1))
+        left.legend(loc="upper left")
         style.theory_line(right, (0, 1), (0, 1), "probabilities that come true")
         for inside in (inside for *_, inside in _classes(chance) if inside.any()):
             # the interval of Jeffreys: that of a share of so few
