@@ -162,9 +162,10 @@ def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
 
 
 def noisy_values(results: Results) -> dict[str, object]:
-    """Ranges over batches and rates of the waits' mean logarithms in diffusion times and in time, over those in steps; the last power of the wait (1: gradient flow)."""
+    """Ranges over batches and rates of the waits' mean logarithms in diffusion times and in time, over those in steps; the last power of the wait (1: gradient flow).
+    A wait that outlasts :data:`LONGEST` counts as that, which is less than it is."""
     kept = [group for group in NOISY if f"{group}/times" in results.arrays]
-    logs = np.array([np.log(results[f"{group}/times"][:, SMALL:]) for group in kept])  # (G, D, A)
+    logs = np.log([np.nan_to_num(results[f"{group}/times"][:, SMALL:], nan=LONGEST) for group in kept])  # (G, D, A)
     units, rates = np.log([(diffusion_steps(*NOISY[group]), NOISY[group][1]) for group in kept]).T[..., None]
     means = Estimate.mean(logs.swapaxes(1, 2))
     ends = [means.value.argmax(0), means.value.argmin(0)]
