@@ -58,8 +58,9 @@ STAGE ?=
 AT_ONCE ?= 1
 MINUTES ?= 9.5
 DRAW ?=
-gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, AT_ONCE=10 trainings side by side, DRAW=1 for those of another draw)
-	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --at-once $(AT_ONCE) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW))
+PRICE ?=
+gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, AT_ONCE=10 trainings side by side, DRAW=1 for those of another draw, PRICE=3 dollars an hour for the page)
+	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --at-once $(AT_ONCE) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW)) $(if $(PRICE),--price $(PRICE))
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(BIN)/python -m iclbook.book.lab

@@ -58,7 +58,7 @@ def redrawn(draw: int) -> list[Unit]:
     """The trainings of another draw alone; their results go to ``draws/DRAW``."""
     from iclbook.training.computation import Computation
 
-    train = (sys.executable, "-m", "iclbook.cli", "train")
+    train = (sys.executable, "-m", "benchmarks.phases")
     tail = ("--device", "cuda", "--draw", str(draw))
     return [
         Unit("studies", f"{key}/{name} at draw {draw}", (*train, key, "--only", name, *tail), resumes=True)
@@ -87,7 +87,7 @@ def units() -> list[Unit]:
     command = (python, "-m", "iclbook.cli", "train")
     for key, studies in _studies().items():
         for name, study in studies.items():
-            train = (*command, key, "--only", name, "--device", "cuda", "--fresh")
+            train = (python, "-m", "benchmarks.phases", key, "--only", name, "--device", "cuda", "--fresh")
             if not isinstance(study, Computation):  # which is for the CPU
                 found.append(Unit("studies", f"{key}/{name}", train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
@@ -138,10 +138,12 @@ class State:
     def __init__(self, path: Path, code: str) -> None:
         self._path, self._code = path, code
         self.found: dict[str, dict] = {}
+        #: Seconds of all calls in each stage.
+        self.walls: dict[str, float] = {}
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
             if kept["code"] == code:
-                self.found = dict(kept["units"])
+                self.found, self.walls = dict(kept["units"]), dict(kept["walls"])
         except (OSError, ValueError, KeyError, TypeError):
             pass  # none yet, or damaged: all is asked again
 
@@ -156,13 +158,18 @@ class State:
         before = before if before.get("outcome") == STOPPED else {}
         total = round(before.get("seconds", 0) + seconds, 1)
         self.found[key] = {"outcome": outcome, "seconds": total, "said": said}
-        text = json.dumps({"code": self._code, "units": self.found}, indent=1) + "\n"
-        write_whole(self._path, text.encode())
+        self.write()
+
+    def write(self) -> None:
+        """Keep all of it."""
+        kept = {"code": self._code, "walls": self.walls, "units": self.found}
+        write_whole(self._path, (json.dumps(kept, indent=1) + "\n").encode())
 
     def forget(self, units: Iterable[Unit]) -> None:
         """Ask these again."""
         for unit in units:
             self.found.pop(f"{unit.stage}: {unit.name}", None)
+            self.walls.pop(unit.stage, None)
 
 
 def ask(unit: Unit, seconds: float, halt: threading.Event) -> tuple[str, float, str]:
@@ -224,12 +231,15 @@ def go_on(
 
     left = [unit for unit in todo if state.outcome(unit) not in (DONE, FAILED, TOO_LONG)]
     for stage, of_stage in groupby(left, lambda unit: unit.stage):
+        began = time.monotonic()
         with ThreadPoolExecutor(at_once if stage == "studies" else 1) as pool:
             try:
                 answered = list(pool.map(one, of_stage))
             except KeyboardInterrupt:
                 halt.set()
                 raise
+        state.walls[stage] = state.walls.get(stage, 0) + time.monotonic() - began
+        state.write()
         if not all(answered):
             return False
     return True
@@ -279,6 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=9.5, help="length of a call (default: %(default)s)")
     parser.add_argument("--draw", type=int, default=0, help="only the trainings of another draw (default: the book)")
     parser.add_argument("--at-once", type=int, default=1, help="trainings side by side (default: %(default)s)")
+    parser.add_argument("--price", type=float, help="dollars an hour of this machine, for the page")
     parser.add_argument("--again", action="store_true", help="ask again what has an answer already")
     parser.add_argument("--list", action="store_true", help="say what there is and how far it is, and ask nothing")
     chosen = parser.parse_args(arguments)
@@ -303,6 +314,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {one_line(mistake)}", file=sys.stderr)
         return 2
     print("\n".join(summary(todo, state)))
+    trained = [unit for unit in todo if unit.stage == "studies"]
+    if trained and not chosen.draw and all(state.outcome(unit) == DONE for unit in trained):
+        from . import page, phases
+
+        found = [(unit.name, state.found[f"studies: {unit.name}"]) for unit in trained]
+        answers = [(name, of["seconds"], of["said"]) for name, of in found]
+        phases.store(answers, state.walls["studies"], chosen.at_once, chosen.price)
+        page.write()
     if not finished:
         print("there is more to do: the same command goes on from here")
         return MORE

@@ -7,7 +7,7 @@ from iclbook.errors import UserError
 from iclbook.numbers import duration, number
 
 from . import categorical as gd
-from . import floors, growth, in_page
+from . import floors, growth, in_page, phases
 from .format import span, table
 from .suite import ROOT
 from .work import LABELS, OURS
@@ -293,6 +293,7 @@ def rendered(results: dict[str, dict | None]) -> str:
         )
     else:
         text += [part.replace("## ", "### ") if part.startswith("## ") else part for part in _sections(cuda)]
+    text.append(phases.rendered())
     return "\n\n".join(part for part in text if part)
 
 

@@ -1,6 +1,7 @@
 """``make gpu`` asks unit after unit, goes on where it stopped, and says what is left."""
 
 import itertools
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks/ is not part of the installed package
 
-from benchmarks import gpu  # noqa: E402
+from benchmarks import gpu, phases  # noqa: E402
 from benchmarks.gpu import DONE, FAILED, STOPPED, State, Unit, go_on, summary  # noqa: E402
 
 #: Works until it is interrupted, as a training that keeps a checkpoint does, and ends at once when it goes on from there.
@@ -84,3 +85,20 @@ def test_every_stored_training_is_replayed_and_trained_beside_its_results(monkey
     stored = {f"{p.parts[-3]}/{p.stem}" for p in (ROOT / "results").glob("*/paper/*.json")}
     assert {u.name for u in units if u.stage == "replays"} == stored
     assert stored > {u.name for u in trains}
+
+
+def test_the_seconds_of_a_training_are_those_of_its_phases(monkeypatch, tmp_path, capfd):
+    gpu.make_book(tmp_path)
+    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
+    assert phases.main(["he2025", "--only", "reduced", "--profile", "smoke", "--workers", "1"]) == 0
+    said = capfd.readouterr().out.splitlines()[-1]
+    spent = json.loads(said)
+    assert tuple(spent) == phases.PHASES
+    assert all(seconds > 0 for seconds in spent.values())
+    monkeypatch.setattr(phases, "RESULTS", tmp_path / "studies.json")
+    assert "Not measured" in phases.rendered()
+    phases.store([("he2025/reduced", 8.0, said)], 1800.0, 2, 3.0)
+    text = phases.rendered()
+    assert "All 1 trainings took 30 min" in text
+    assert "1.5 dollars at 3 an hour" in text
+    assert "| he2025: reduced | 8 |" in text
