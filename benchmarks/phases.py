@@ -16,7 +16,7 @@ import torch
 from iclbook import cli
 from iclbook.files import write_whole
 from iclbook.numbers import duration, number
-from iclbook.training import Trainer
+from iclbook.training.trainer import Trainer
 
 from . import suite
 from .format import table
