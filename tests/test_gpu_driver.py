@@ -97,6 +97,7 @@ def test_the_seconds_of_a_training_are_those_of_its_phases(monkeypatch, tmp_path
     assert all(seconds > 0 for seconds in spent.values())
     monkeypatch.setattr(phases, "RESULTS", tmp_path / "studies.json")
     assert "Not measured" in phases.rendered()
+    monkeypatch.setattr(phases.suite, "_gpu", lambda: "a card")
     phases.store([("he2025/reduced", 8.0, said)], 1800.0, 2, 3.0)
     text = phases.rendered()
     assert "All 1 trainings took 30 min" in text
