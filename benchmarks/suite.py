@@ -21,7 +21,22 @@ from iclbook.machines import MEMORY, usable_cores
 from iclbook.native import SWITCH as KERNELS
 
 from . import growth, idle
-from .work import BATCH, CONTEXT, D_COVARIATE, FIRST, HEADS, LABELS, LADDER, OURS, PAIRED, RATE, RUNS, Case, missing
+from .work import (
+    BATCH,
+    CONTEXT,
+    D_COVARIATE,
+    FIRST,
+    HEADS,
+    LABELS,
+    LADDER,
+    OURS,
+    PAIRED,
+    RATE,
+    RUNS,
+    Case,
+    jax_on_gpu,
+    missing,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 Say = Callable[[str], None]
@@ -101,7 +116,7 @@ def _measured(job: dict, module: str, cache: str | None) -> dict:
         **MEMORY,  # as every process of ours that computes; the contenders share one process, and so have it too
         "OMP_NUM_THREADS": str(threads),
         **own,
-        "JAX_PLATFORMS": "cpu",
+        "JAX_PLATFORMS": job.get("jax", "cpu"),
     }
     if threads == 1:
         environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
@@ -265,7 +280,7 @@ def in_page(plan: Plan, say: Say) -> dict | None:
 
 
 def _kernel(plan: Plan, say: Say) -> dict:
-    """Many steps in one launch beside the captured and compiled trainer, two heads, with few runs and many; and how far they are from the steps in C."""
+    """Many steps in one launch beside the captured and compiled trainer and JAX on the same card, two heads, with few runs and many; and how far they are from the steps in C."""
     rows = []
     for runs in (8, 256):
         say(f"kernel: {runs} runs")
@@ -275,6 +290,10 @@ def _kernel(plan: Plan, say: Say) -> dict:
         ours, theirs = (case["rates"] for case in answer["cases"])
         ratio = spread([a / b for a, b in zip(ours, theirs, strict=True)])
         rates = {"kernel": spread(ours), "graph compiled": spread(theirs)}
+        if jax_on_gpu():
+            case = asdict(Case("jax vmap", 2, runs, 1, "cuda"))
+            job = {"cases": [case], "threads": 1, "rounds": plan.rounds, "seconds": plan.seconds, "jax": "cuda"}
+            rates["jax vmap"] = spread(measured(job)["cases"][0]["rates"])
         rows.append({"runs": runs, "rates": rates, "ratio": ratio, "apart": answer["apart"]})
     return {"rows": rows}
 

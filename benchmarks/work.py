@@ -76,6 +76,11 @@ class Case:
         return self.runs * BATCH * 4 * (normals + 3 * self.n_heads * self.L) / 2**20
 
 
+def jax_on_gpu() -> bool:
+    """Whether a JAX that can use a GPU is installed."""
+    return any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+
+
 def missing(contender: str, device: str) -> str | None:
     """Why ``contender`` cannot be measured here, in words; ``None`` when it can."""
     if contender.startswith(("graph", "kernel")):
