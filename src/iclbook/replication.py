@@ -214,13 +214,14 @@ def markdown(profile: str, root: Path) -> str:
         return "Nothing has been drawn anew yet."
     pairs = {k: [pair for replica in found for pair in replica.pairs()] for k, found in every.items()}
     foreseen = {k: _foreseen([pair for pair in each if pair.decided]) for k, each in pairs.items()}
-    heads = "Draw | Chapters | Verdicts | On values that moved | Expected to differ | Differ | Values that moved | Late rules that come out as before"
+    heads = "Draw | Expected to differ | Differ | Undecided | Verdicts | On values that moved | Chapters | Values that moved | Late rules that come out as before"
     lines = [f"| {heads} |", f"|{'---|' * len(heads.split(' | '))}"]
     lines += [_row(k, every[k], pairs[k], foreseen[k]) for k in every]
     lines += [
         _ahead(1 + max(every), root),
         "",
-        "A row counts the verdicts that all draws before it decide. The last one is a prediction.",
+        "A row counts the verdicts that all draws before it decide. *Undecided*: by that draw alone, of those that differ; the others are contradicted. The last row is a "
+        "prediction.",
         "",
     ]
     lines += [line for k in every for line in _about(k, every[k], root)]
@@ -245,11 +246,12 @@ def _row(draw: int, found: Sequence[Replica], pairs: Sequence[Pair], foreseen: F
     late = sum((pair.late() for pair in pairs), Counter())
     cells = [
         str(draw),
-        str(len(found)),
-        str(len(foreseen)),
-        str(sum(bool(pair.moved) for pair, _ in foreseen)),
         _between([same for _, same in foreseen]),
         f"**{sum(pair.differs for pair, _ in foreseen)}**",
+        str(sum(pair.differs and pair.second.word == TOO_CLOSE for pair, _ in foreseen)),
+        str(len(foreseen)),
+        str(sum(bool(pair.moved) for pair, _ in foreseen)),
+        str(len(found)),
         f"{moved:,} of {sum(len(replica.first.records) for replica in found):,}",
         f"{late[True]} of {late.total()}",
     ]
@@ -265,7 +267,7 @@ def _ahead(draw: int, root: Path) -> str:
         verdicts = judge(ledger, records, "paper", reference)
         decided = [claim for claim in ledger.claims if verdicts[claim.id].word not in (TOO_CLOSE, *SILENT)]
         same += [same_word(c, verdicts[c.id], "paper", 1 + len(reference.draws), i) for i, c in enumerate(decided)]
-    return f"| the next | {len(ledgers)} | {len(same)} | | {_between(same)} | | | |"
+    return f"| the next | {_between(same)} | | | {len(same)} | | {len(ledgers)} | | |"
 
 
 def _between(same: Sequence[np.ndarray]) -> str:
