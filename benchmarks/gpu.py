@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -76,20 +77,47 @@ def units() -> list[Unit]:
     marked = [
         str(p.relative_to(ROOT)) for p in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.cuda" in p.read_text()
     ]
-    found = [Unit("tests", "CUDA tests", (python, "-m", "pytest", "-q", "-m", "cuda", *marked))]
-    command = (python, "-m", "benchmarks", "--device", "cuda", "--only", "kernel")
-    found.append(Unit("kernel", "many steps in one launch", command))
-    kept = ("--keep", str(FOLDER / "bench" / code_digest()), "--out", str(FOLDER / "results-cuda.json"))
+    found = [
+        Unit(
+            "tests",
+            "CUDA tests",
+            (
+                python,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "--timeout",
+                "90",
+                "--timeout-method",
+                "thread",
+                "-m",
+                "cuda",
+                *marked,
+            ),
+        )
+    ]
+    kept = ("--keep", str(FOLDER / "bench" / code_digest()))
+    command = (python, "-m", "benchmarks", "--device", "cuda", *kept, "--only", "kernel")
+    found.append(Unit("kernel", "many steps in one launch", command, resumes=True))
     # how cost grows with each size is asked of the CPU: a hundred processes more
     parts = ("--only", "floor", "paired", "ladder")
-    bench = (python, "-m", "benchmarks", "--device", "cuda", *kept, *parts)
+    bench = (python, "-m", "benchmarks", "--device", "cuda", *kept, "--out", str(FOLDER / "results-cuda.json"), *parts)
     found.append(Unit("bench", "speed", bench, resumes=True))
     command = (python, "-m", "iclbook.cli", "train")
     for key, studies in _studies().items():
         for name, study in studies.items():
             train = (python, "-m", "benchmarks.phases", key, "--only", name, "--device", "cuda", "--fresh")
             if not isinstance(study, Computation):  # which is for the CPU
-                found.append(Unit("studies", f"{key}/{name}", train, {"ICLBOOK_ROOT": str(STUDIES)}, resumes=True))
+                found.append(
+                    Unit(
+                        "studies",
+                        f"{key}/{name}",
+                        train,
+                        {"ICLBOOK_ROOT": str(STUDIES), "OMP_NUM_THREADS": "1"},
+                        resumes=True,
+                    )
+                )
             if (ROOT / "results" / key / "paper" / f"{name}.json").exists():
                 again = (*command, key, "--only", name, "--verify", "--device", "cpu")
                 found.append(Unit("replays", f"{key}/{name}", again))
@@ -193,6 +221,7 @@ def ask(unit: Unit, seconds: float, halt: threading.Event) -> tuple[str, float, 
                 if halt.is_set() or time.monotonic() >= start + seconds:
                     said, outcome = _stop(process), STOPPED
                     break
+    write_whole(FOLDER / "logs" / (re.sub(r"\W+", "-", f"{unit.stage} {unit.name}") + ".txt"), said.encode())
     last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
     return outcome, time.monotonic() - start, one_line(last)[:200]
 

@@ -65,7 +65,7 @@ def _step(case: Case, carry: tuple, _: None) -> tuple[tuple, jax.Array]:
 
 def build(case: Case) -> tuple[Callable[[int], None], int]:
     """``steps(n)``, blocking, and the unit that ``n`` must be a multiple of (the length of one scan)."""
-    unit = max(1, 200 // case.runs)
+    unit = 50 if case.device == "cuda" else max(1, 200 // case.runs)
     over_runs = jax.vmap if case.contender == "jax vmap" else lambda f: partial(jax.lax.map, f)
 
     @partial(jax.jit, donate_argnums=0)

@@ -226,7 +226,7 @@ def kernel(results: dict) -> str:
     if "kernel" not in results:
         return "Not measured: `make gpu STAGE=kernel` compares them with the steps in C, measures them, and fills this part."
     rows = results["kernel"]["rows"]
-    names = [name for name in LABELS if name in rows[0]["rates"]]
+    names = [name for name in LABELS if all(name in r["rates"] for r in rows)]
     header = ["H = 2", *(f"{LABELS[name]}: run-steps/s" for name in names), "launched over captured"]
     header += ["losses apart", "parameters apart"]
     lines = [
@@ -263,8 +263,9 @@ def _sections(results: dict) -> list[str]:
         text += ["## " + TITLES["growth"], growth.text(results["growth"], results["imports_mb"])]
     if "categorical" in results:
         text += ["## " + TITLES["categorical"], categorical(results)]
-    absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in results["missing"].items()]
     measured = {name for block in results.get("paired", ()) for name in block["rows"]}
+    measured |= {name for row in results.get("kernel", {}).get("rows", ()) for name in row["rates"]}
+    absent = [f"- {LABELS[n]}: not measured: {why}." for n, why in results["missing"].items() if n not in measured]
     absent += [f"- {LABELS[n]}: not measured yet." for n in LABELS if n not in measured | results["missing"].keys()]
     absent += [f"- {t} threads: not measured: too few cores." for t in results["threads_missing"]]
     if results["device"] == "cpu":  # a GPU is not asked for them

@@ -33,10 +33,14 @@ def timed(spent: Counter, phase: Callable[[Any], str], method: Callable) -> Call
     @wraps(method)
     def also(self: Trainer, *args: Any, **kwargs: Any) -> Any:
         start, name = time.perf_counter(), phase(self)
+        if name == "observing" and torch.cuda.is_available():
+            torch.cuda.synchronize()  # steps that are still under way are steps
+            spent["steps"] += time.perf_counter() - start
+            start = time.perf_counter()
         try:
             return method(self, *args, **kwargs)
         finally:
-            if torch.cuda.is_available():
+            if name != "steps" and torch.cuda.is_available():  # steps may run ahead
                 torch.cuda.synchronize()
             spent[name] += time.perf_counter() - start
 
@@ -45,11 +49,13 @@ def timed(spent: Counter, phase: Callable[[Any], str], method: Callable) -> Call
 
 def main(arguments: Sequence[str]) -> int:
     """Train, and print the phases; the exit code of the command."""
-    spent, begun, start = Counter(), set(), time.perf_counter()
+    spent, begun, start = Counter(), [], time.perf_counter()
 
     def running(trainer: Trainer) -> str:
-        first, _ = id(trainer) not in begun, begun.add(id(trainer))
-        return "beginning" if first else "steps"
+        if trainer in begun:
+            return "steps"
+        begun[:] = [trainer]
+        return "beginning"
 
     kept = {name: getattr(Trainer, name) for name in ("__init__", "_run", "_keep")}
     phases = {"__init__": lambda _: "beginning", "_run": running, "_keep": lambda _: "observing"}
@@ -61,7 +67,8 @@ def main(arguments: Sequence[str]) -> int:
         for name, method in kept.items():
             setattr(Trainer, name, method)
     spent["rest"] = time.perf_counter() - start - sum(spent.values())
-    print(json.dumps({phase: round(spent[phase], 5) for phase in PHASES}))
+    if code == 0:  # otherwise the last line says what is wrong
+        print(json.dumps({phase: round(spent[phase], 5) for phase in PHASES}), flush=True)
     return code
 
 

@@ -104,10 +104,22 @@ def test_no_thread_reads_what_another_writes_before_a_barrier(gpu):
     assert 0 < _apart(found[4], found[0]) < 2e-5
 
 
+on_a_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the kernel is not launched")
+
+
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here: the kernel is not launched")
+@on_a_card
 @pytest.mark.parametrize("n_heads", [1, 8])
 @pytest.mark.parametrize(("activation", "task"), OF)
 def test_a_gpu_trains_as_the_steps_in_c(activation, task, n_heads):
     of = activation, n_heads, task
-    assert _apart(_trained(on_gpu.OneLaunch, *of, device="cuda"), _trained(Trainer, *of)) < 2e-5
+    assert _apart(_trained(on_gpu.OneLaunch, *of, device="cuda"), _trained(Trainer, *of)) < 2e-6
+
+
+@pytest.mark.cuda
+@on_a_card
+@pytest.mark.parametrize("parts", on_gpu.PARTS)
+def test_blocks_of_a_gpu_share_a_run(parts, monkeypatch):
+    monkeypatch.setattr(on_gpu, "PARTS", (parts, 1))
+    of = "softmax", 2, "coloured"
+    assert _apart(_trained(on_gpu.OneLaunch, *of, device="cuda"), _trained(Trainer, *of)) < 2e-6

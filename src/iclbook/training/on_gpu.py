@@ -150,8 +150,13 @@ class OneLaunch(Trainer):
 
 @lru_cache
 def _nvrtc() -> ctypes.CDLL:
-    """NVRTC: as torch links it, or the system's."""
-    names = Path(torch.__file__).parent / "lib" / "libcaffe2_nvrtc.so", f"libnvrtc.so.{(torch.version.cuda or '')[:2]}"
+    """NVRTC: as torch links it, or the system's; what it opens by name alone is loaded before it."""
+    site = Path(torch.__file__).parents[1]
+    for builtins in site.glob("nvidia/*/lib/libnvrtc-builtins.so.*[0-9]"):
+        with suppress(OSError):
+            ctypes.CDLL(str(builtins))
+    names = [site / "torch/lib/libcaffe2_nvrtc.so", f"libnvrtc.so.{(torch.version.cuda or '')[:2]}"]
+    names += site.glob("nvidia/*/lib/libnvrtc.so.*[0-9]")
     for name in names:
         with suppress(OSError):
             library = ctypes.CDLL(str(name))
@@ -170,6 +175,7 @@ def _asked(status: int) -> None:
         raise UserError(f"the CUDA driver answers {status}", "Repeat it with CUDA_LAUNCH_BLOCKING=1.")
 
 
+@lru_cache
 def cubin(gpu: str, **macros: str | int) -> bytes:
     """``gpu.cu`` compiled for a GPU such as ``sm_90``; needs none."""
     nvrtc, program, size = _nvrtc(), POINTER(), ctypes.c_size_t()
