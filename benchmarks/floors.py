@@ -138,7 +138,7 @@ def rendered() -> str:
     for row in sorted(stored["rows"], key=lambda row: -row["steps"] * row["seconds"])[:SHOWN]:
         floor = floor_of(row, stored["rates"])
         took = [duration(row["steps"] * row["seconds"]), f"{row['runs']:,}", f"{row['steps']:,}"]
-        ms = [f"{1000 * seconds:.3g}" for seconds in (row["seconds"], floor)]
+        ms = [number(float(f"{1000 * seconds:.3g}")) for seconds in (row["seconds"], floor)]
         rows.append([f"{row['paper']}: {row['study']}", *took, row["how"], *ms, f"{row['seconds'] / floor:.2g}"])
     rates = [number(float(f"{stored['rates'][kind] / 1e9:.3g}")) for kind in ("products", "exponentials", "normals")]
     header = [

@@ -57,7 +57,8 @@ def wheel(root: Path, when: int) -> tuple[str, bytes]:
         source, out = Path(place, "source"), Path(place, "out")
         tar = subprocess.run(["git", "-C", str(root), "archive", "HEAD"], capture_output=True, check=True).stdout
         with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
-            archive.extractall(source, filter="data")
+            # Python 3.11.3 and before have no filters
+            archive.extractall(source, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
         call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
         call += ["--no-build-isolation", "--wheel-dir", str(out), str(source)]
         # rights of files that are made on the way go into the wheel

@@ -168,7 +168,7 @@ record.verdicts("eq33-43", "q-eq33-36", "dominant-query")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ## Sentences about directions
-# The paper says in words, many times, which way things move. We test each sentence on random and on half-trained heads of the [toy](#the-toy). Those that restate a formula hold always, the others mostly or sometimes.
+# The paper says in words which way things move. We test each sentence on random and on half-trained heads of the [toy](#the-toy). Those that restate a formula hold always, the others mostly or sometimes.
 
 # %% mystnb={"image": {"alt": "Bars with the share of cases in which each of the paper's sentences holds, from always to never."}} tags=["hide-input"]
 said = sentences.signs(200 if paper else 60)
@@ -199,7 +199,7 @@ record.verdicts("signs", "toward-users")
 # %% [markdown]
 # ## The toy
 # Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the first weights' "small Gaussian entries" nor the learning rate.
-# Nor does it say whether the bias of the logits is trained: equation 7 has one, and section 3 gives it no gradient. Both readings are run.
+# Nor does it say whether the bias of the logits is trained: equation 7 has one, section 3 gives it no gradient. Both readings are run.
 #
 # Here is a grid of initial scales and rates with the bias frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
 # weights; attention counts as sharp when that is at most half of five and the loss has fallen, a loss as smooth when no step raises it by a hundredth of its start.
@@ -429,7 +429,7 @@ record.all(figure_9.trajectory_values(*weights))
 record.verdicts("fig9")
 
 # %% [markdown]
-# The schedule's arrows are {glue:text}`fig9/ratio` times as long, at ten times the rate. Are they more coherent? The share of variance in their first component, less SGD's,
+# The schedule's arrows are {glue:text}`fig9/ratio` times as long. Are they more coherent? The share of variance in their first component, less SGD's,
 # is {glue:text}`fig9/aligned_apart` (standard error {glue:text}`fig9/aligned_apart_se`), and the straightness of the paths, less SGD's, {glue:text}`fig9/straight_apart`. SGD at 0.01 has hardly left its first, straight step. "Focused attention"
 # has not come yet either: at the end attention's entropy is {glue:text}`fig9/focus_em` of the largest possible under the schedule, and {glue:text}`fig9/focus_sgd` under SGD.
 
