@@ -1,4 +1,4 @@
-"""What the trainings of a whole book cost a core: seconds of a step of each study now, beside the floor that its operations allow.
+"""What the slowest trainings of the book cost a core: seconds of a step today, beside the floor that its operations allow.
 
 ``python -m benchmarks.floors`` measures the studies whose stored results took longest, each in a process of its own, and fills its part of the book's page.
 
@@ -62,7 +62,7 @@ class Counted(TorchDispatchMode):
         elif not f.is_view:
             tensors = [x for x in (out, *args) if isinstance(x, torch.Tensor)]
             size = max((x.numel() for x in tensors), default=0)
-            like_exp = str(packet).split(".")[-1].rstrip("_") in {name.rstrip("_") for name in LIKE_EXP}
+            like_exp = str(packet).split(".")[-1].rstrip("_") in LIKE_EXP
             self.exponentials += size * like_exp
             self.others += size * (not like_exp)
         return out
@@ -153,11 +153,11 @@ def rendered() -> str:
     ]
     return "\n\n".join(
         [
-            "## What a draw costs on a core",
-            f"Measured on {m['date']} on: {m['cpu']}; torch {m['torch']}. The trainings that take longest, at their speed of that day, evaluation not counted. The counted "
+            "## What the slowest trainings cost a core",
+            f"Measured on {m['date']} on: {m['cpu']}; torch {m['torch']}. The trainings that take longest, at their speed of that day (the best of five measurements), evaluation not counted. The counted "
             f"floor takes a step's matrix products at the {rates[0]} billion operations a second of a large product on this core, its exponentials at {rates[1]} "
             f"and its normal numbers at {rates[2]} billion a second, and any other operation on a number as one instruction of the widest vectors. Nothing "
-            "is read from memory there: what is far from its floor moves arrays that do not fit the core's cache, or multiplies small matrices.",
+            "is read from memory there, so that what moves arrays that do not fit the core's cache, or multiplies small matrices, stays above it.",
             table(header, rows),
         ]
     )

@@ -472,7 +472,7 @@ record.all(
 )
 
 # %% [markdown]
-# *Two heads match debiased gradient descent in error, nearly, at every length, and do worse than ridge regression (paper: Figure 2.5). The error, and by how much the two heads and
+# *Two heads nearly match debiased gradient descent in error at every length, and do worse than ridge regression (paper: Figure 2.5). The error, and by how much the two heads and
 # vanilla gradient descent (green) exceed debiased gradient descent (dashed); bars: standard errors.*
 
 # %% tags=["remove-input"]

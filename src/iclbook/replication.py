@@ -220,8 +220,8 @@ def markdown(profile: str, root: Path) -> str:
     lines += [
         _ahead(1 + max(every), root),
         "",
-        "A row counts the verdicts that all draws before it decide. *Undecided*: by that draw alone, of those that differ; the others are contradicted. The last row is a "
-        "prediction.",
+        "A row counts the verdicts that all draws before it decide. *Undecided*: how many of those that differ are merely undecided by that draw alone; it contradicts the others. "
+        "The last row is a prediction.",
         "",
     ]
     lines += [line for k in every for line in _about(k, every[k], root)]
@@ -298,7 +298,7 @@ def _about(draw: int, found: Sequence[Replica], root: Path) -> list[str]:
             ]
     wrong = sorted(claim for replica in found for claim in replica.unfounded())
     sentences = [
-        f"Draw {draw}: {devices.total()} studies were made anew, {devices['cuda']} of them on a GPU, the others in {duration(seconds)} of a core.",
+        f"Draw {draw}: {devices.total()} studies were made anew, {devices['cuda'] or 'none'} of them on a GPU, the others in {duration(seconds)} of a core.",
         f"Not drawn anew yet: {', '.join(waiting)}." if waiting else "",
         f"Code that has changed since made {', '.join(older)}." if older else "",
         f"Stored verdicts that do not follow from the values stored beside them: {', '.join(wrong)}." if wrong else "",
@@ -348,8 +348,8 @@ def _calibration(found: Sequence[Replica], foreseen: Foreseen, pairs: Sequence[P
         "## Do errors and probabilities come true?",
         "",
         f"Left: {len(every):,} recorded numbers have a standard error and moved; their difference in units of the joint error should be a standard normal number. "
-        "Right: of the verdicts that were as likely to stay, so many should stay. "
-        f"{len(without)} parts rest on a count, a share or an extreme that moved and has no error; {sum(a.holds != b.holds for a, b in without)} of them turned.",
+        "Right: the share of verdicts that kept their word, with a 95 % interval, against the probability that they had; probabilities that come true lie on the line. "
+        f"{len(without)} parts rest on a value that moved and has no error, such as a count or an extreme; {sum(a.holds != b.holds for a, b in without)} of them turned.",
         "",
         pictures(every, chance, differs),
         "",

@@ -141,3 +141,15 @@ def test_the_second_plateau_ends_when_scores_have_grown():
     made = Landscape(lambda _: np.ones(2), evaluate, routing=np.array([False, True]))
     lengths = [waits.second_plateau(made, size * np.ones(2)) for size in (0.01, 0.0025)]
     assert lengths[1] - lengths[0] == pytest.approx(10 * np.log(4), rel=0.01)
+
+
+def test_a_wait_that_outlasts_the_longest_counts_as_that():
+    times = np.exp(np.random.default_rng(0).normal(size=(len(chance.NOISY), 8, len(chance.AHEAD))))
+    times[0, 3, -1] = np.nan
+    named = lambda x: {f"{group}/times": of for group, of in zip(chance.NOISY, x, strict=True)}  # noqa: E731
+    found, meant = (
+        chance.noisy_values(Results(named(x), {})) for x in (times, np.nan_to_num(times, nan=chance.LONGEST))
+    )
+    for key in ("noise/apart", "noise/last"):
+        np.testing.assert_allclose(found[key].value, meant[key].value)
+        assert np.isfinite(found[key].error).all()

@@ -163,7 +163,7 @@ def noisy_waits(group: str, draws: Sequence[int]) -> dict[str, Array]:
 
 def noisy_values(results: Results) -> dict[str, object]:
     """Ranges over batches and rates of the waits' mean logarithms in diffusion times and in time, over those in steps; the last power of the wait (1: gradient flow).
-    A wait that outlasts :data:`LONGEST` counts as that, which is less than it is."""
+    A wait that outlasts :data:`LONGEST` counts as that, a lower bound."""
     kept = [group for group in NOISY if f"{group}/times" in results.arrays]
     logs = np.log([np.nan_to_num(results[f"{group}/times"][:, SMALL:], nan=LONGEST) for group in kept])  # (G, D, A)
     units, rates = np.log([(diffusion_steps(*NOISY[group]), NOISY[group][1]) for group in kept]).T[..., None]
