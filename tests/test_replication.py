@@ -23,6 +23,7 @@ from iclbook.claims.references import (
 )
 from iclbook.claims.repeats import same_word
 from iclbook.claims.verdicts import REPRODUCED, TOO_CLOSE, verdict
+from iclbook.cli import main
 from iclbook.errors import UserError
 
 LEDGER = """\
@@ -101,7 +102,7 @@ def judged_now(root):
     return verdict(load_ledger("demo", root).claims[0], records, "paper", by)
 
 
-def test_a_rule_that_is_not_the_frozen_one_is_refused_and_a_sentence_may_change(root):
+def test_a_rule_that_is_not_the_frozen_one_is_refused_and_a_sentence_may_change(root, capsys, monkeypatch):
     replication.require_frozen([load_ledger("demo", root)], root)
     path = load_ledger("demo", root).path
     path.write_text(LEDGER.replace("is positive", "rises"))
@@ -109,6 +110,9 @@ def test_a_rule_that_is_not_the_frozen_one_is_refused_and_a_sentence_may_change(
     path.write_text(LEDGER.replace("> 0", "> 0.1"))
     with pytest.raises(UserError, match=r"demo/slope are not the frozen ones"):
         replication.require_frozen([load_ledger("demo", root)], root)
+    monkeypatch.setenv(draw.SWITCH, "0")  # the command sets it
+    assert main(["train", "demo", "--draw", "1"]) == 2, "before hours of training"
+    assert "demo/slope are not the frozen ones" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
