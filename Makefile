@@ -62,8 +62,9 @@ PRICE ?=
 gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, AT_ONCE=10 trainings side by side, DRAW=3 for those of another draw, PRICE=3 dollars an hour for the page)
 	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --at-once $(AT_ONCE) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW)) $(if $(PRICE),--price $(PRICE))
 
-draw: $(STAMP)  ## draw everything random anew, judge it by the frozen rules and show it on the page Replication (DRAW=3; hours, and it goes on where it was stopped)
+draw: $(STAMP)  ## predict what another draw changes, draw everything random anew, judge it by the frozen rules and show it on the page Replication (DRAW=3; hours, and it goes on where it was stopped)
 	@test -n "$(DRAW)" || { echo "error: which draw? Say make draw DRAW=3."; exit 2; }
+	@ICLBOOK_DRAW=$(DRAW) $(BIN)/python -m iclbook.replication
 	@for folder in results/*/paper; do $(BIN)/iclbook train $$(basename $$(dirname $$folder)) --draw $(DRAW) || exit; done
 	@$(BIN)/iclbook check --profile paper --draw $(DRAW) --update
 	@$(BIN)/iclbook check --profile paper --update

@@ -163,13 +163,7 @@ def train(options: argparse.Namespace) -> int:
     from .claims import ledger_of
     from .workers import open_executor
 
-    root = find_root()
-    ledger = ledger_of(options.key, root)
-    if options.draw and options.profile == "paper":  # before hours of training
-        from .replication import require_frozen
-
-        require_frozen([ledger], root)
-    key = ledger.paper
+    key = ledger_of(options.key, find_root()).paper
     name = f"iclbook.papers.{key}"
     train = getattr(import_module(name) if find_spec(name) else None, "train", None)
     if train is None:
