@@ -22,6 +22,7 @@ import torch
 from claims_kit import LEDGER, make_root, stamp, write_notebook
 
 from iclbook import cli, replication, store
+from iclbook.book import replication_page
 from iclbook.claims.references import Reference, read_reference, reference_path, write_reference
 from iclbook.errors import UserError, one_line
 from iclbook.models.pretrained import read_pretrained
@@ -212,7 +213,7 @@ def draw(book: Book, rng: Random) -> None:
     try:
         if b'"checksum": "' in path.read_bytes():
             assert read_reference(path, book.root).records == VALUES | {"omega": 0.3}, "silent"
-        replication.markdown("paper", book.root)
+        replication_page.markdown("paper", book.root)
         replication.fold_lines(book.root)
     finally:
         path.unlink()

@@ -9,6 +9,7 @@ import torch
 from claims_kit import make_root, records_of, stamp, write_notebook
 
 from iclbook import draw, inputs, random, replication, store
+from iclbook.book import replication_page
 from iclbook.claims import load_ledger
 from iclbook.claims.record import Record
 from iclbook.claims.references import (
@@ -98,7 +99,7 @@ def judge_draw(root):
 def counted(text):
     """The page's row on draw 1."""
     _, _, row = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.split("\n")[:3])
-    return dict(zip(replication.HEADS, row, strict=True))
+    return dict(zip(replication_page.HEADS, row, strict=True))
 
 
 def judged_now(root):
@@ -154,7 +155,7 @@ def test_a_draw_keeps_its_verdicts_when_rules_change_after_it(root):
     path.write_text(LEDGER.replace("> 0", "> -1"))
     replication.freeze(root)
     judge_draw(root)
-    text = replication.markdown("paper", root)
+    text = replication_page.markdown("paper", root)
     assert counted(text)["Contradicted"].startswith("**1**")
     assert "1 of its claims have other rules by now" in text
     assert "Its rule has changed since." in text
@@ -180,7 +181,7 @@ def test_a_value_that_did_not_move_counts_for_nothing(root):
     keep(root, 0, 1.0, REPRODUCED)
     keep(root, 1, 1.0, REPRODUCED)
     judge_draw(root)
-    row = counted(replication.markdown("paper", root))
+    row = counted(replication_page.markdown("paper", root))
     assert (row["Verdicts"], row["Rest on values that moved"], row["Contradicted"][:5]) == ("1", "0", "**0**")
     assert replication.fold_lines(root) == {}
 
@@ -191,7 +192,7 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     judge_draw(root)
     (replica,) = replication.replicas(1, root)
     assert replica.deviations() == {"slope": pytest.approx(-1.9 / np.hypot(0.1, 0.1))}
-    text = replication.markdown("paper", root)
+    text = replication_page.markdown("paper", root)
     row = counted(text)
     assert (row["Verdicts"], row["Rest on values that moved"]) == ("1", "1")
     assert (row["Contradicted"], row["Undecided by it alone"]) == ("**1** (0; 0 to 0)", "**0** (0; 0 to 0)")
@@ -213,7 +214,7 @@ def test_a_third_draw_is_compared_with_the_mean_of_two_and_predicted_from_it(roo
 def test_a_stored_verdict_that_does_not_follow_from_its_values_is_named(root):
     keep(root, 0, 1.0, REPRODUCED)
     keep(root, 1, -0.9, REPRODUCED)
-    assert "values stored beside them: demo/slope." in replication.markdown("paper", root)
+    assert "values stored beside them: demo/slope." in replication_page.markdown("paper", root)
     path = reference_path("demo", "paper", root, draw=1)
     text = path.read_text()
     path.write_text(text.replace("-0.9", "-0.8"))
@@ -253,7 +254,7 @@ def test_a_damaged_provenance_or_freeze_is_one_line(root, text):
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(UserError, match=r"provenance/paper/demo.json is damaged"):
-        replication.markdown("paper", root)
+        replication_page.markdown("paper", root)
     (root / replication.RULES).write_text(text)
     with pytest.raises(UserError, match=r"rules.json is damaged|not the frozen ones"):
         replication.require_frozen([load_ledger("demo", root)], root)
