@@ -108,9 +108,9 @@ clean:  ## remove the pages and the executed notebooks; results, checkpoints and
 	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
 
 $(STAMP):
-	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11 or later."; exit 2; }
+	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11, 3.12 or 3.13."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
-	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11 or later, or name one: make PYTHON=python3.12"; exit 2; }
+	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11, 3.12 or 3.13, or name one: make PYTHON=python3.12"; exit 2; }
 	@echo "setting up $(VENV) (once; a minute from pip's cache): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
 	@{ test "$$($(BIN)/python --version 2>/dev/null)" = "$$($(PYTHON) --version)" && $(BIN)/python -m pip --version >/dev/null 2>&1; } || \
 	  $(PYTHON) -m venv --clear $(VENV) || \
