@@ -162,17 +162,13 @@ def twice(numbers):
 
 
 def steps(numbers):
-    """Three squares: with each step of descent, which a block takes, three coloured regions appear more clearly."""
-    import torch
-
+    """Three squares: with each step of descent, which a block takes, four coloured regions appear more clearly."""
     from iclbook.papers.wang2025 import sliders
 
     maps = [sliders.free_map("rbf", 8.0, 300, k, sliders.RATES["rbf"])[0] for k in (1, 2, 4)]
     fig, ax = card()
-    labels = sliders._context(300)[:, 2].long()
-    shown = torch.bincount(labels).argsort(descending=True)[:3].tolist()
     for k, p in enumerate(maps):
-        for category, colour in zip(shown, sliders.COLOURS[:3], strict=True):
+        for category, colour in zip(sliders.most_seen(), sliders.COLOURS, strict=True):
             outside = p.argmax(0) != category
             look = {"cmap": style.strength(colour), "vmin": 0, "vmax": 1, "origin": "lower"}
             ax.imshow(np.ma.masked_where(outside, p.max(0)), extent=(1.08 * k, 1.08 * k + 1, 0, 1), **look)

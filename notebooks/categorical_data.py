@@ -19,8 +19,8 @@
 # embedding under the current prediction, a nonlinear function that must be computed anew after every step. This paper builds a transformer that does it exactly. Self-attention makes the step,
 # cross-attention to the embeddings computes the expectation, and a second self-attention head erases the old one. Does a transformer with free weights find the same algorithm?
 #
-# **What came out.** The construction is exact wherever the old expectation is erased exactly. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers
-# with four kernels; with linear attention only some starts do. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and
+# **What came out.** The construction is exact wherever the old expectation is erased exactly. A transformer with free weights, trained as long as the authors train it, has nearly the
+# construction's accuracy with four kernels; with linear attention only some starts do. The printed accuracies come from contexts of 125 examples, not of the 10 that the text names. (All letters: [Notation and
 # glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
@@ -303,8 +303,8 @@ record.all(figures_3_to_5.figure_3(get, L, sweep))
 record.all(figures_3_to_5.new_draws(get, profile))
 
 # %% [markdown]
-# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Means and standard deviations over initialisations, {glue:text}`fig3/seeds` of them (the
-# second: Trained TF with RBF). The best possible is that on the authors' $W_e$. {glue:text}`time/fig3` minutes of training.*
+# *GD needs far fewer contexts than Trained TF, and with many contexts the two meet (paper: figure 3). Means and standard deviations over initialisations (how many, and of Trained TF with RBF:
+# {glue:text}`fig3/seeds`). The best possible is that on the authors' $W_e$. {glue:text}`time/fig3` minutes of training.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
@@ -316,7 +316,7 @@ record.verdicts("fig3", "q-published-tf", "q-new-draws", "q-draw-spread")
 # | Trained TF | {glue:text}`fig3/softmax_accuracy_tf` |
 #
 # At 2,048 contexts we train for the 5,000 epochs of the published code, with more contexts for as many minibatches. We read the paper's "agree" as no visible gap: at most three points of accuracy
-# and 0.075 nats. At the largest $L$ Trained TF is behind by:
+# and 0.075 nats. At the largest $L$ Trained TF is behind (negative: ahead) by:
 #
 # | kernel | NLL (nats) | accuracy |
 # |---|---|---|
@@ -399,7 +399,8 @@ record.verdict("wang2025/fig5-left")
 # | GD | {glue:text}`fig5/gd_nll` |
 # | Trained TF | {glue:text}`fig5/tf_nll` |
 #
-# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$ (same starts). At the largest $L$ Trained
+# At the smallest $L$ Trained TF is {glue:text}`fig5/authors_first_gap` nats behind GD, which itself loses only {glue:text}`fig5/authors_gd_cost` against the largest $L$ (the same starts; the table's last mean has further
+# ones). At the largest $L$ Trained
 # TF minus GD is {glue:text}`fig5/authors_last_gap` nats, and {glue:text}`fig5/printed_gap` in the authors' values. The authors' two models come within 0.04 nats of each other at $L$ =
 # {glue:text}`fig5/printed_enough`; the text says more than 25,000. At 2,048 contexts the authors' gap is {glue:text}`fig5/printed_more` nats larger with two blocks than with one. Is the gap one of
 # data or of optimisation?
@@ -409,8 +410,9 @@ ends = L[0], L[-1]
 style.show(figures_3_to_5.plot_fits(get, ends), of=map(get, two_blocks))
 
 # %% [markdown]
-# *With few contexts Trained TF memorises them: its NLL keeps falling on them (dashed) and no longer on new ones (solid). With many contexts it does not, and GD never does.* Test minus training NLL is the
-# price of few contexts. Training NLL minus GD's is what optimisation has not found yet.
+# *With few contexts two blocks of Trained TF memorise them: the NLL keeps falling on them (dashed) and no longer on new ones (solid). With many contexts, and with GD, the two stay close. Dashed: mean over the
+# minibatches since the record before, which makes it begin higher. Differences: at the lowest validation NLL.* Test minus training NLL is the price of few contexts. Training NLL minus GD's is what training has not found
+# by then.
 #
 # | NLL (nats) | one block | two blocks |
 # |---|---|---|
@@ -420,7 +422,8 @@ style.show(figures_3_to_5.plot_fits(get, ends), of=map(get, two_blocks))
 # | test, Trained TF minus GD, largest $L$ | {glue:text}`q-gap/one_test_large` | {glue:text}`q-gap/two_test_large` |
 # | $t$ of the last row over seeds | {glue:text}`q-gap/one_test_large_t` | {glue:text}`q-gap/two_test_large_t` |
 #
-# The gap of two blocks closes as contexts are added, so it is one of data.
+# The gap of two blocks closes at the largest $L$. Contexts need not be the only reason, for training lengthens with them: 1,000, 6,000 and 10,000 minibatches at the three $L$. At the smallest, test minus
+# training explains less than half of the gap. Still, at the two smaller $L$ the validation NLL of every start is lowest before the end, so training was not cut short there.
 #
 # ## Quadrants
 #
@@ -458,10 +461,9 @@ record.verdict("wang2025/fig8")
 #
 # Distances count as agreement as above: up to three points of accuracy, 0.075 nats. Trained TF with softmax attention beside GD with linear attention, whose accuracy is {glue:text}`fig8/linear`,
 # would not pass: they are {glue:text}`fig8/control_gap` apart. With linear attention (mean accuracy of the first five starts: {glue:text}`fig8/linear_tf`) Trained TF ends in one of two ways: a share of {glue:text}`fig8/linear_share` of its
-# {glue:text}`fig8/linear_starts` starts come to GD's accuracy, the others stay on a plateau. Of the eight pairs of another kernel and a
-# model, {glue:text}`fig8/overlap` have five starts that end within three points of each other. With softmax, and with softmax only, the starts of Trained TF can be told apart in the paper. Here the logarithm of the ratio of
-# its starts' spread to that with another kernel is
-# {glue:text}`fig8/softmax_wider` (RBF, Laplacian, exponential; positive if softmax spreads more).
+# {glue:text}`fig8/linear_starts` starts come to GD's accuracy, the others stay on a plateau. The other four kernels make
+# eight pairs of a kernel and a model. In {glue:text}`fig8/overlap` of these the five starts end within three points of accuracy. In the paper only the starts of Trained TF with softmax can be told apart. Here the
+# logarithm of their spread over that with RBF, Laplacian and exponential is {glue:text}`fig8/softmax_wider` (positive if softmax spreads more).
 #
 # The paper says that the bound is below 0.6. On the authors' own embeddings it is {glue:text}`fig8/authors_bounds`, for the $W_e$ of their program's trainings and for that of figure 9. It rises
 # with the width $d'$ of the embeddings: {glue:text}`fig8/bound_widths` for $d'$ = 2, 3, 5, 8 and 12 (means over draws).
@@ -501,9 +503,7 @@ record.verdicts("fig9", "q-own-kernel")
 # | Trained TF from GD with its own kernel | {glue:text}`q-own-kernel/draws_own` |
 # | from GD with the nearest other | {glue:text}`q-own-kernel/draws_nearest` |
 #
-# The panel at the top of the page has a trained model: GD with softmax attention, trained with one block, whose step is made twice. The two panels below show functional descent on one context with the
-# true $W_e$, without training. More blocks sharpen a map and then fit the noise in the labels; more examples help at any depth. A narrow kernel follows single labels; a wide kernel blurs the
-# borders.
+# The panel at the top of the page has a trained model. The two panels below show functional descent with the true $W_e$, without training, on one context whose regions two steps can find.
 
 # %% tags=["hero", "hide-input"]
 show_model(sliders.label_square(get("square_softmax")), of=[get("square_softmax")])
@@ -830,7 +830,7 @@ record.verdicts("tables1-3", "fig14", "one-block", "tables4-7")
 # ## What to take away
 #
 # A transformer that makes exact steps of gradient descent on categories can be written down. It works as long as its erasure is exact. A softmax of inner products erases exactly only where no longer
-# covariate points the same way. A transformer with free weights, trained as long as the authors train it, gives nearly the same answers on the quadrants with four kernels; with linear attention only
+# covariate points the same way. A transformer with free weights, trained as long as the authors train it, has nearly the construction's accuracy on the quadrants with four kernels; with linear attention only
 # some starts do. With learned embeddings its matrices are fixed only up to a change of basis: the layer takes a gradient step for *some* embeddings ([what Trained TF learns](#what-trained-tf-learns)). Images and text are stand-ins here, so what the
 # paper says of ImageNet and TinyStories is open.
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from ...claims import printed
 from ...drawing import style
+from ...numbers import number
 from ...statistics import Estimate, bootstrap_error, t_of_mean
 from ...store import Results
 from .contexts import best_records, stopped
@@ -299,14 +300,18 @@ def plot_two_blocks(L: Sequence[int], s: Sweep) -> Figure:
 
 
 def plot_fits(get: Get, contexts: Sequence[int]) -> Figure:
-    """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L."""
+    """Two blocks: mean NLL on new contexts (solid) and on the training contexts (dashed) along training, one panel for each L; how far Trained TF is behind."""
     fig, axes = style.figure(len(contexts), height=2.8, sharey=True)
-    for ax, L in zip(axes, contexts, strict=True):
+    deep = swept(get, contexts, TWO_BLOCKS)
+    for i, (ax, L) in enumerate(zip(axes, contexts, strict=True)):
         for (study, group), colour, name in zip(TWO_BLOCKS.values(), style.PALETTE, ("GD", "Trained TF"), strict=False):
             g = get(f"{study}_L{L}").group(group)
             for what, dashes, on in (("nll_test", "-", "new"), ("loss", "--", "training")):
                 means = g[what][1:].mean(1)
                 ax.plot(g["steps"][1:], means, color=colour, ls=dashes, label=f"{name}, {on} contexts")
+        new, training = (deep[what, "TF"][i].mean() - deep[what, "GD"][i].mean() for what in ("nll", "train"))
+        behind = f"Trained TF minus GD:\n{number(new)} on new,\n{number(training)} on training contexts"
+        ax.annotate(behind, (0.98, 0.97), xycoords="axes fraction", ha="right", va="top", fontsize=8)
         ax.set(xscale="log", xlabel="minibatches", title=f"L = {L:,}", ylim=(0.6, 3))
     axes[0].set_ylabel("NLL (nats)")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)

@@ -255,7 +255,7 @@ def plot_training(get: Get, bound: float) -> Figure:
     """Figure 8 (and linear attention): test accuracy against learning steps, every start and their mean; shaded: above the printed bound."""
     fig, axes = style.figure(3, 2, height=4.1, sharey=True)
     axes[1, 2].remove()
-    for ax, (kernel, name) in zip(axes.flat, NAMES.items(), strict=False):
+    for ax, kernel in zip(axes.flat, KERNELS, strict=False):
         looks = zip(KINDS, style.PALETTE, ("GD", "Trained TF"), (0.16, 0.05), strict=False)
         for group, colour, label, height in looks:
             arrays = get(f"square_{kernel}").group(group)
@@ -271,7 +271,7 @@ def plot_training(get: Get, bound: float) -> Figure:
         ax.axhline(bound, color=style.COLOURS["theory"], ls=":", lw=1.3, label="best possible")
         says, top = printed("wang2025")["section6/bound"], 0.68
         ax.axhspan(says, top, color=style.COLOURS["paper"], alpha=0.15, lw=0, label="above the paper's bound")
-        ax.set(title=name, ylim=(0, top), xlabel="learning steps")
+        ax.set(title=NAMES[kernel], ylim=(0, top), xlabel="learning steps")
         ax.set_xticks([0, steps[-1] // 2, steps[-1]], ["0", f"{steps[-1] // 2:,}", f"{steps[-1]:,}"])
     for row in axes:
         row[0].set_ylabel("test accuracy")

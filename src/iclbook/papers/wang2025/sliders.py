@@ -32,16 +32,16 @@ OTHER = "#777777"
 SQUARE = {"origin": "lower", "extent": (-1, 1, -1, 1), "interpolation": "nearest"}
 
 
-@lru_cache(maxsize=16)
-def _context(n: int) -> Tensor:
-    """A context of ``n`` points ``(n, 3)``; a slider asks for the same one at every position."""
-    return sample_contexts(Quadrants(N=n), 1, 31).context[..., 0].double()
+@lru_cache(maxsize=1)
+def _examples() -> Tensor:
+    """One context ``(400, 3)`` for all pictures, whose four quadrants have different most probable categories that two steps find."""
+    return sample_contexts(Quadrants(N=400), 36, 31).context[..., -1].double()
 
 
 @torch.no_grad()
 def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float) -> tuple[np.ndarray, Tensor]:
-    """Functional GD with the true W_e on one context: ``p (C, GRID, GRID)``, context ``(N, 3)``."""
-    w, tokens = Quadrants().embedding.double(), _context(n)
+    """Functional GD with the true W_e on the first ``n`` examples of one context: ``p (C, GRID, GRID)``, examples ``(n, 3)``."""
+    w, tokens = Quadrants().embedding.double(), _examples()[:n]
     x, y = tokens[:, :2], tokens[:, 2].long()
     relation = relate(KERNELS[kernel], torch.cat([x, grid()]), x)
     kappa = kernel_values(kernel, relation, gamma).T
@@ -49,10 +49,15 @@ def free_map(kernel: str, gamma: float, n: int, blocks: int, rate: float) -> tup
     return torch.softmax(f[n:] @ w, dim=-1).T.reshape(-1, GRID, GRID).numpy(), tokens
 
 
+def most_seen() -> list[int]:
+    """The four categories that the context shows most often, whatever part of it a picture takes."""
+    return np.bincount(_examples()[:, 2].long()).argsort(kind="stable")[::-1][:4].tolist()
+
+
 def _maps(p: np.ndarray, tokens: Tensor, title: str) -> Figure:
-    """Left: the likeliest category of each place; right: the probability of the category seen most often. The four categories most often seen have a colour each."""
+    """Left: the likeliest category of each place; right: the probability of the category seen most often. The four categories most often seen in the whole context have a colour each."""
     labels, points = tokens[:, 2].long().numpy(), tokens[:, :2].numpy()
-    shown = np.bincount(labels, minlength=len(p)).argsort(kind="stable")[::-1][:4].tolist()
+    shown = most_seen()
     fig, axes = style.figure(2, width=6.4, height=3.2)
     colour_regions(axes[0], p, shown)
     axes[1].imshow(p[shown[0]], cmap=style.strength(COLOURS[0]), vmin=0, vmax=1, **SQUARE, label=f"category {shown[0]}")
@@ -94,15 +99,15 @@ def show_blocks(few: bool) -> None:
         ],
         start={"blocks": 2, "n": 10 if few else 300},
         title="Gradient steps and context size",
-        description="A model that takes gradient steps learns the four regions from the labels alone. The hue is the likeliest category, its strength the probability. Try: N = 10: "
-        "too few labels; then N = 300 and K = 8: single labels leave their marks.",
+        description="With 300 examples of one context two gradient steps find its four regions. The hue is the likeliest category, its strength the probability. Try: the first ten examples, "
+        "N = 10: a region is missing at any K; then N = 300 and K = 8: single labels leave their marks.",
         alt=lambda blocks, n: f"{ALT} after {blocks} blocks with {n} examples.",
     )
 
 
 def show_kernels(few: bool) -> None:
-    """Kernel and bandwidth, two blocks, N = 100."""
-    kernels = ["rbf", "linear"] if few else ["rbf", "laplacian", "softmax", "exponential", "linear"]
+    """Kernel and its precision, two blocks, N = 100."""
+    kernels = ["rbf", "linear"] if few else list(KERNELS)
 
     def frame(kernel: str, gamma: float) -> Figure:
         rate = RATES[kernel] / (np.exp(gamma) if kernel == "exponential" else 1)
@@ -113,11 +118,11 @@ def show_kernels(few: bool) -> None:
         frame,
         [
             Slider("kernel", "kernel", kernels),
-            Slider("gamma", "bandwidth γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)),
+            Slider("gamma", "precision γ", [1.0, 8.0] if few else [1.0, 3.0, 8.0, 30.0], live=(0.5, 40.0, 0.5)),
         ],
         start={"kernel": "rbf", "gamma": 8.0},
-        title="Kernel and bandwidth",
-        description="At γ = 8 two steps find the four regions. Try: γ = 30: an example colours its own surroundings only; γ = 1: the borders are smooth and misplaced.",
+        title="Kernel and precision",
+        description="The larger γ, the narrower the kernel (the linear kernel has no γ). With RBF and γ = 8 two steps find the four regions. Try, with RBF: γ = 30: the probability is high near examples only; γ = 1: the borders are smooth and misplaced.",
         alt=lambda kernel, gamma: f"{ALT}, kernel {kernel}, gamma {gamma:g}.",
     )
 
@@ -177,6 +182,6 @@ def label_square(results: Results, blocks: int = 2) -> PageModel:
         lambda: _square(over_points(repeated(parameters, blocks), points, grid()), points, classes),
         alt,
         title="Place labels, and see what the model makes of them",
-        description="Two blocks of a trained model read the labels, and these alone make the regions. Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
-        "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable.",
+        description="Each block repeats the step of a model trained with one block: GD with softmax attention. The labels alone make the regions. Click into the square to place a label, drag one, or press delete on it; arrows move the one in focus, page up and down go to the next. "
+        "The colour is that of the most probable of all categories (grey: none of the four), the stronger the more probable. Try: K = 1: most of B's quadrant is grey; K = 12: hardly any of it is.",
     )
