@@ -20,7 +20,7 @@
 #
 # **What came out.** The paper's account holds for most runs. Two numbers all but describe a trained head: how sharply it compares (its *scale*) and how much it passes on (its *weight*). Two heads
 # of opposite sign make one step of gradient descent. The paper's values, scale 0.13 and weight 3.5, are one point on a long curve of nearly equal loss, and the noise of training chooses the point.
-# In some runs a head's scale and weight are still shrinking when training ends ([Replication](../book/replication.md)). (All letters: [Notation and glossary](../book/notation.md).)
+# In some runs of three and more heads a head's weight is still shrinking when training ends. (All letters: [Notation and glossary](../book/notation.md).)
 
 # %% tags=["parameters", "remove-cell"]
 profile = "paper"
@@ -80,8 +80,10 @@ rng = torch_rng(0)
 # every token against the query, takes a softmax over them and averages what it reads. The answer is the last entry, $d+1$, of their sum:
 #
 # $$
-# \hat y_q = \sum_{h=1}^{H} \bigl(OV^{(h)}\bigr)_{d+1} \, Z \; \mathrm{smax}\bigl(Z^\top KQ^{(h)} z_q\bigr),
-# \qquad KQ^{(h)} = {K^{(h)}}^{\top} Q^{(h)}, \quad OV^{(h)} = O^{(h)} V^{(h)} .
+# \begin{aligned}
+# \hat y_q &= \sum_{h=1}^{H} \bigl(OV^{(h)}\bigr)_{d+1} \, Z \; \mathrm{smax}\bigl(Z^\top KQ^{(h)} z_q\bigr), \\
+# KQ^{(h)} &= {K^{(h)}}^{\top} Q^{(h)}, \quad OV^{(h)} = O^{(h)} V^{(h)} .
+# \end{aligned}
 # $$
 #
 # Here $\mathrm{smax}$ is the softmax and $(\cdot)_{d+1}$ the last row. Of a head's key, query, output and value matrices $K, Q, O, V$ only the products $KQ$ and $OV$ matter. The **key-query
@@ -169,7 +171,7 @@ style.show()
 # The terms even in $\gamma$, the bends, cancel. What is left is nearly linear in the query: a sum of $y_\ell (s_\ell - \bar s)$, which is one step of gradient descent from weights zero
 # ([formula](#against-gradient-descent-and-ridge-figure-25)), on covariates less their mean.
 #
-# The panel at the top of the page takes the same steps live, with the same seed and code. At first both heads attend alike and act as one. Then one head changes its sign, and the loss falls.
+# The panel at the top of the page takes the same steps live, with the same seed and code. One head learns first, nearly alone. Then the other takes the opposite sign, and the loss falls again.
 
 # %% tags=["hero", "hide-input"]
 show_model(train_in_page(task, history))
@@ -200,7 +202,7 @@ record.all(
 # {glue:text}`runs/batch`; the {glue:text}`runs/models` models on this task, those of later sections among them, took {glue:text}`runs/minutes` minutes on one {glue:text}`runs/device`.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
-# ### Ask them yourself
+# ### Ask the trained models
 # Two of the trained models answer in this page. To plot a prompt, we put all its covariates on one line through the origin: a pair is then a point, and the model's answers are a curve.
 #
 # Drag the points, or put them on a parabola.
@@ -252,8 +254,8 @@ style.show(
 record.all(trained_circuits.mirror(two))
 
 # %% [markdown]
-# *Two heads settle at opposite $\omega$ and opposite $\mu$; the paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted: seeds whose heads keep
-# one sign.*
+# *One head of a pair learns first; then both settle at opposite $\omega$ and opposite $\mu$. The paper prints 0.13 and 3.5, dashed (paper: Figure 2.3). A line is a head of one seed; dotted:
+# seeds whose heads keep one sign.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.3")
@@ -268,7 +270,8 @@ record.verdicts("fig2.3")
 # | as coded | {glue:text}`runs/both_signs_coded` |
 #
 # ### How the pattern forms (Figures 2.6 and 2.7)
-# The pattern grows out of random first weights, often very early. Choose the number of heads.
+# The pattern grows out of random first weights. With two heads it is there for good after {glue:text}`fig2.6/text/pattern` of the run, in the median pair; three and four heads can take much
+# longer. Choose the number of heads.
 
 # %% tags=["hide-input"]
 circuit_maps.show_circuits(iso, few=not paper)
@@ -278,7 +281,7 @@ record.verdicts("fig2.6")
 # %% [markdown]
 # How often does a run end with a *dummy head*, one whose $\omega$ and $\mu$ both decay, or with heads of one sign? {glue:text}`runs/seeds` seeds are too few to tell. So the full model is also
 # trained from {glue:text}`census/runs` initialisations for each number of heads, with fewer steps ({glue:text}`census/steps`) and smaller batches ({glue:text}`census/batch`). The second panel shows
-# the same for plain gradient descent on an [approximate loss](#why-the-loss-of-two-numbers-per-head), a formula in $\omega$ and $\mu$ alone.
+# the same for plain gradient descent ({glue:text}`census/gd_runs` runs each) on an [approximate loss](#why-the-loss-of-two-numbers-per-head), a formula in $\omega$ and $\mu$ alone.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Shares of runs by the way they end, for H = 2, 3, 4: Adam on the full model and gradient descent on the approximate loss."}}
 seeds = results("seeds", profile, device)
@@ -310,25 +313,12 @@ record.verdicts("kf1", "both-signs", "fig2.7", "q-head-census", "q-one-sided")
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Which starts end with one sign
-# For two heads the first steps decide. Heads of one sign are a stable solution that two numbers do not describe: the heads rotate the covariates in opposite directions.
-#
-# | Share of runs | two, three, four heads |
-# |---|---|
-# | one sign at the end, Adam | {glue:text}`census/adam_one_sided` |
-# | one sign at the end, gradient descent ({glue:text}`census/gd_runs` runs each) | {glue:text}`census/gd_one_sided` |
-# | a dummy head, Adam (three and four heads) | {glue:text}`census/adam_dummy` |
-#
-# The first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)). The share that ends with one sign:
-#
-# | Two heads, gradient descent | if so | if not |
-# |---|---|---|
-# | $\omega + \mu$ starts with one sign in both heads | {glue:text}`census/same_start` | {glue:text}`census/mixed_start` |
-#
-# | Two heads, Adam | if so, if not |
-# |---|---|
-# | after 24 steps the heads grow to opposite sides | {glue:text}`census/adam_growth` |
-# | $OV$ starts with opposite signs | {glue:text}`census/adam_opposite_ov` |
-#
+# For two heads the first steps decide, since a head grows along $\omega + \mu$ ([exercise 4](#exercises)):
+
+# %% tags=["remove-input"]
+figure_2_7.table_of_starts(adam, descent)
+
+# %% [markdown]
 # Heads of one sign are a stable solution of their own. Their circuits are $\omega (I + A)$ with an antisymmetric $A$: its norm is {glue:text}`onesided/skew` times that of $I$ (median over the
 # heads), that of the symmetric rest {glue:text}`onesided/symmetric`. The two heads turn the query in opposite senses, so the turns cancel in the loss. Likewise a head with a small $\mu$, among
 # three or four, hardly affects the loss. The loss sees the sums over the heads of one side, $\sum \mu^{(h)} KQ^{(h)}$, and these sums have the paper's form in every run with heads of both signs.
@@ -351,8 +341,7 @@ record.all(trained_circuits.common_scale(several, adam[2], d, L, s2))
 record.verdicts("fig2.8", "kf4")
 
 # %% [markdown]
-# Early, $|\omega|$ overshoots: while the heads still act as one, each takes the scale of a single head. Once they oppose each other it falls back. Two heads that
-# become a pair have the pattern almost at once and keep it; three and four can take much longer. Where pairs end hardly depends on the start.
+# Early, $|\omega|$ overshoots: the heads that learn first grow towards the scale of a single head. Once others oppose them, it falls back. Where pairs end hardly depends on the start.
 #
 # A softmax sees only the product of weights and score scale, so both scalings of the scores can reach the same loss. They come to rest at different places:
 #
@@ -415,11 +404,11 @@ record.all(learning_rates.variation_records(varied))
 record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 
 # %% [markdown]
-# Where a run comes to rest, $\gamma$ changes by the factor {glue:text}`minimiser/rate_ratio` when the rate grows tenfold, and
-# by {glue:text}`minimiser/batch_ratio` when the batch shrinks sixteenfold. (At the lowest rate it still falls, by {glue:text}`minimiser/still_falling` in the last quarter of the run, so the first
-# factor is a lower bound.) Both follow one law: where $\gamma$ has come to rest it is proportional to $(\text{rate} / \sqrt{\text{batch}})^p$ with $p =$ {glue:text}`noise/power`, to within
-# {glue:text}`noise/off`. Rate over root of batch sets how far Adam's random steps carry the weights. (The integral for the true loss: by symmetry only the length of $x_q$ and the scores matter, and
-# $1/v = \int_0^\infty e^{-uv}\,du$ for the softmax's sum $v$ makes the tokens independent.)
+# When the batch shrinks sixteenfold, $\gamma$ grows by the factor {glue:text}`minimiser/batch_ratio`. Where $\gamma$ has come to rest it is proportional to
+# $(\text{rate} / \sqrt{\text{batch}})^p$ with $p =$ {glue:text}`noise/power`, to within {glue:text}`noise/off`: rate over root of batch sets how far Adam's random steps carry the weights. A tenfold
+# rate should then give the factor $10^p$. We measure only {glue:text}`minimiser/rate_ratio`, because at the lowest rate $\gamma$ has not come to rest: it falls by
+# {glue:text}`minimiser/still_falling` in the last quarter of the run. (The integral for the true loss: by symmetry only the length of $x_q$ and the scores matter. With
+# $1/v = \int_0^\infty e^{-uv}\,du$, for the softmax's denominator $v$, the expectation becomes a product over the tokens.)
 #
 # Two other ways of training end elsewhere. Trained as two numbers per head, with Adam and on the same loss, the model settles at $\gamma =$ {glue:text}`reduced/gamma`
 # ({glue:text}`reduced/one_sided` of its {glue:text}`reduced/runs` runs ends with heads of one sign). When the learning rate falls to a hundredth, along a cosine over all {glue:text}`runs/steps` steps,
@@ -472,13 +461,16 @@ record.all(
 )
 
 # %% [markdown]
-# *Two heads nearly match debiased gradient descent in error at every length, and do worse than ridge regression (paper: Figure 2.5). The error, and by how much the two heads and
-# vanilla gradient descent (green) exceed debiased gradient descent (dashed); bars: standard errors.*
+# *Two heads nearly match debiased gradient descent in error at every length, and do worse than ridge regression (paper: Figure 2.5). The error, and how far the two heads and
+# vanilla gradient descent (green) lie above or below debiased gradient descent (dashed); bars: standard errors.*
 
 # %% tags=["remove-input"]
 record.verdicts("fig2.5", "kf3", "near-bayes", "two-head-form")
 
 # %% [markdown]
+# Around the training length vanilla gradient descent errs less than debiased. Centring costs one pair: each at its best rate, the debiased step on $L$ pairs has exactly the error of the vanilla
+# step on $L - 1$, for the covariates have mean zero. Two opposite heads cannot make the vanilla step, since a softmax does not see a shift of all covariates.
+#
 # Equal errors do not prove equal predictors. So we also compare the predictions, prompt by prompt. Debiased gradient descent, with the best rate for each model, leaves at most {glue:text}`kf3/most`
 # of the variance of $\hat y_q$ unexplained in any run of two to four heads; vanilla gradient descent leaves {glue:text}`kf3/least_vanilla` or more. The *two-head form*, in which all positive heads
 # are merged into one and all negative heads into another, leaves as little.
@@ -619,8 +611,8 @@ record.all(theorem_1.expansion_records(d, L, s2))
 record.verdicts("stage1", "stage2", "updates", "taylor", "holder")
 
 # %% [markdown]
-# So the first stage is two: signs match at once, and the $\mu$ sum to zero much later, in the median run {glue:text}`stage/zero_over_sign` times as late (H = 2, 3, 4). With two and three heads the scales
-# become equal at that time; with four heads later: {glue:text}`stage/equal_over_zero` times as late. So with four heads zero sum comes before equal scales, as the paper says, though long after the signs.
+# The first stage thus has two parts. Signs match at once. The $\mu$ of two, three and four heads sum to zero {glue:text}`stage/zero_over_sign` times as late, in the median run. With two and three
+# heads the scales become equal about then, or somewhat before; with four heads only later, as the paper says.
 #
 # The displayed updates and the Taylor form of the loss are exact. The lower bound of the series is right, too. Equal scales make it an equality where the $\mu$ sum to zero, as they do in Stage II; equal
 # scales alone do not, for the even terms remain.
@@ -634,7 +626,7 @@ record.verdicts("q-gd-limit")
 show_model(page_models.reduced_flow(d, L, s2))
 
 # %% [markdown]
-# The flow is integrated in this page, and falls past the paper's 0.13. Try both kinds of start: small random numbers, and a pair put on the solution manifold by hand.
+# The flow is integrated in this page, and falls past the paper's 0.13.
 
 # %% [markdown]
 # ## Extensions
@@ -703,22 +695,21 @@ record.verdicts(
 
 # %% [markdown]
 # The text has $L = 40$ and noise 0.1; the code $L = 48$, noise 0.4 in the context and none on the target, and scaled scores. What counts for the predictor are the sums of
-# $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. With three heads each head serves both tasks, and what would disturb cancels in the sums: three
-# heads make two separate gradient steps. Two heads do not suffice.
+# $\mu^{(h)}_n \omega^{(h)}_S$ over the heads: the step that task $n$ makes with the features $S$. Two heads do not suffice, for their steps use the other task's features, too. Of three heads one
+# serves the two tasks with opposite signs. In the sums over three heads the other task's features cancel.
 #
-# In the code's setting four heads make the same two steps. In {glue:text}`fig3.4/code/exclusive` of shorter runs from more starts each task gets a pair of its own; the others share heads, as three do.
-# In the text's they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
+# In the code's setting four heads make the same two steps. Of shorter runs from more starts {glue:text}`fig3.4/code/exclusive` end with one pair of heads for each task; in the others heads are shared.
+# In the text's setting they find something better, because both tasks have one $\beta$: the other task's responses know of it. With the features
 # $f_{mj} = \frac1L \sum_\ell y_{\ell m} \bar x_{\ell j}$ the best predictor of task $n$ is $\sum_j x_{qj} \sum_m c_{mj} f_{mj}$, and every feature $j$ asks for its own $c_j$:
 #
 # $$ A_j c_j = b_j, \qquad A_j = \mathbb{E}\, f_j f_j^\top, \quad b_j = \mathbb{E}\, f_j \beta_j . $$
 #
 # The moments of a Wishart matrix give $A_j$ and $b_j$ in closed form (`figures_3_2_to_3_5.best_steps`). Where the tasks share features, $A_j$ is not diagonal, so the off-diagonal entries of $OV$ are needed.
 # The error of this cross-task estimator is {glue:text}`crosstask/risk_ratio` of that of separate steps, and {glue:text}`crosstask/runs` of {glue:text}`runs/seeds` runs of four heads find its
-# coefficients, off by {glue:text}`crosstask/to_cross` of their size. (A run that does not is stuck above the error of three heads.) So $N$ separate steps need a $\beta$ of its own for each task.
-#
-# | Steps $\sum_h \mu^{(h)}_n \omega^{(h)}_S$ of three heads, first run, text's setting: task 1 with its own, the shared and the other task's features; then task 2 with those of task 1, shared, its own |
-# |---|
-# | {glue:text}`multitask/transfer3` |
+# coefficients, off by {glue:text}`crosstask/to_cross` of their size. (A run that does not is stuck above the error of three heads.) So four heads make $N$ separate steps only where each task has its own $\beta$.
+
+# %% tags=["remove-input"]
+figures_3_2_to_3_5.table_of_steps(both["text"], run=0)
 
 # %% [markdown]
 # ## What the softmax is for
@@ -792,8 +783,6 @@ seed_sweep = {
 }
 starts = len(study["isotropic"].groups[0].runs)
 record.all(figures_4_1_and_4_2.activation_records(by_c | smaller, starts, seed_sweep))
-affine = (plain["affine"], scaled_down["affine"], c03, c01)
-record("fig4.2/affine/formed", [figures_4_1_and_4_2.formed(h) for h in affine])
 # at step 0 there is no loss yet
 worst = [float(np.nanmax(of["affine/loss"])) for of in (iso, scaled)]
 record("fig4.2/affine/worst_loss", worst)
@@ -807,8 +796,11 @@ record.verdicts("fig4.2")
 
 # %% [markdown]
 # With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
-# {glue:text}`fig4.2/affine/worst_loss` ($C = 1$, the code's), and of {glue:text}`runs/seeds` starts {glue:text}`fig4.2/affine/formed` end with the pattern ($C = 1$, the code's, and 0.3 and 0.1). Of
-# {glue:text}`census/runs` more with $C = 0.1$ a share of {glue:text}`fig4.2/c0.1/affine/formed` do.
+# {glue:text}`fig4.2/affine/worst_loss` (with $C = 1$, and with the code's). The smaller $C$, the more runs end with the pattern, of {glue:text}`runs/seeds` starts for each $C$ and {glue:text}`census/runs` for the smallest:
+#
+# | $1 + Cx$ with | $C = 1$ | the code's $C$ | $C = 0.3$ | $C = 0.1$ |
+# |---|---|---|---|---|
+# | runs with the pattern | {glue:text}`fig4.2/text/affine/formed` | {glue:text}`fig4.2/code/affine/formed` | {glue:text}`fig4.2/c0.3/affine/formed` | {glue:text}`fig4.2/c0.1/affine/formed` |
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "gamma and mu against the training step for softmax and three other activations, scores as coded."}}
 shown = {"softmax": coded[2], **{labels[n]: h for n, h in scaled_down.items()}}
@@ -826,7 +818,7 @@ record.all(figures_4_1_and_4_2.step_records(steps, {"softmax": heads[2], **plain
 record.verdicts("fig4.2-dynamics", "activation-gd", "q-activation-gd")
 
 # %% [markdown]
-# The last run with the square to become a pair does so at step {glue:text}`fig4.2/code/square_pair`. Are these gradient steps, too? Then their error could not fall below that of
+# The last run with the square to become a pair does so at step {glue:text}`fig4.2/code/square_pair`. Are these debiased gradient steps, too? Then their error could not fall below that of
 # the best debiased step, of rate {glue:text}`activation/eta_star`, and their rate $2 C_f |\omega| |\mu|$ would be that one. For softmax this is so. The square and $1 + \tanh$ do slightly better than
 # any such step can, and their rates are larger.
 #

@@ -237,6 +237,9 @@ def test_one_press_trains_two_heads_to_a_pair(opened, width):
     buttons(opened)["Back to the start"].click()
     until(opened, "m.run.done === 0")
     assert says(opened) == "Two heads start from random numbers. Press Train."
+    buttons(opened)["One step"].click()
+    until(opened, "m.run.done === 1")
+    assert says(opened).startswith("Step 1: all heads are near zero. ")
 
 
 #: Settings beside BEGIN and steps at which the sentence is compared with the picture: those under which a reviewer read "straight" over a bent answer among them.
@@ -287,9 +290,10 @@ def test_the_sentence_says_what_is_drawn(opened, settings, stops):
             assert ("The answer bends:" in text) == (bend >= train.STRAIGHT), (text, bend)
             percents = [int(word.replace("\u2212", "-")) for word in re.findall(r"(\u2212?\d+) %", text)]
             assert percents[:2] == pytest.approx([100 * bend, 100 * slope], abs=0.6), text
-        mu = np.array(opened.js("m.run.heads.map(({ mu }) => mu)"))
-        large = np.abs(mu) >= 0.1 * np.abs(mu).max()
-        counted = {"add": (mu[large] > 0).sum(), "subtract": (mu[large] < 0).sum(), "next to nothing": (~large).sum()}
+        mu, omega = np.array(opened.js("m.run.heads.map(({ mu, omega }) => [mu, omega])")).T
+        does = np.abs(mu * omega)
+        large = does >= max(0.2 * does.max(), 0.01)
+        counted = {"add": (mu[large] > 0).sum(), "subtract": (mu[large] < 0).sum(), "little": (~large).sum()}
         said = text.partition(". ")[0]
         assert {name for name, count in counted.items() if count} == {
             name for name in counted if name in said

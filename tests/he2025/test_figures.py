@@ -94,9 +94,7 @@ def test_endings_are_counted_by_how_the_heads_start_to_grow():
     mu = np.array([[[1.0, -1.0]] * 2 + [[1.0, 1.0]] * 2, *[[[1.0, -1.0]] * 3 + [[1.0, 1.0]]] * 2])
     adam = dict.fromkeys((2, 3, 4), heads(omega, mu, steps=[0, 24, 100]))
     descent = {h: {"start": mu[0] * 1.0, "omega": omega[-1], "mu": mu[-1]} for h in (2, 3, 4)}
-    found = figure_2_7.ending_records(adam, descent)
-    assert found["census/adam_opposite_ov"] == [0.0, 0.5]
-    assert found["census/adam_growth"] == [0.0, 1.0]
+    assert [*figure_2_7.starts_decide(adam, descent).values()][1:] == [(0.0, 1.0), (0.0, 0.5)]
 
 
 def test_the_law_of_gamma_is_found_where_it_was_put_in():

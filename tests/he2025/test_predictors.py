@@ -37,6 +37,10 @@ def test_best_rates():
             found = minimize_scalar(lambda eta, f=error, d=d, L=L, s2=s2: float(f(eta, d, L, s2)))
             assert float(best(d, L, s2)) == pytest.approx(found.x, rel=1e-6)
         assert float(theory.vanilla_gd_best_eta(d, L, s2)) < loss.eta_star(d, L, s2)
+        # centring costs one pair
+        debiased = theory.debiased_gd_error(loss.eta_star(d, L, s2), d, L, s2)
+        vanilla = theory.vanilla_gd_error(theory.vanilla_gd_best_eta(d, L - 1, s2), d, L - 1, s2)
+        assert float(debiased) == pytest.approx(float(vanilla), rel=1e-12)
 
 
 def test_ridge_error_against_simulation():

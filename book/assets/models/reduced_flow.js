@@ -46,11 +46,13 @@ iclbook.model("reduced_flow", (data, { html, number, plot, slider, choice, row, 
   const omegas = plot({ ...size, y: [-1, 1], ylabel: "ω", title: "where a head looks: ω", label: "omega of each head against time" });
   const mus = plot({ ...size, y: [-5, 5], ylabel: "μ", title: "what it adds: μ", label: "mu of each head against time" });
   const losses = plot({ ...size, y: [0, 1], ylabel: "loss", title: "loss", label: "approximate loss against time" });
-  const marks = [omegas, omegas, mus, mus, losses].map((area) => area.line("reference dashed"));
+  const marks = [omegas, omegas, mus, mus, losses].map((area) => area.line("dotted"));
   const most = data.draws[0][0].length;
   const lines = [omegas, mus].map((area) => Array.from({ length: most }, (_, h) => area.line(`head${h + 1}`)));
   const curve = losses.line("answer");
   const words = says();
+  const key = legend();
+  const names = [...legend(...lines[0].map((_, h) => [`head${h + 1}`, `head ${h + 1}`]), ["dotted", "pair at γ with its best μ"]).children];
   let [path, began] = [[], []];
   const redraw = () => {
     const start = begin();
@@ -68,6 +70,7 @@ iclbook.model("reduced_flow", (data, { html, number, plot, slider, choice, row, 
     curve(path.map((_, i) => [times[i], heights[i]]));
     const [gamma, , mu] = pair();
     [gamma, -gamma, mu, -mu, loss(pair())].forEach((v, i) => marks[i](data.times.map((t) => [t, v])));
+    key.replaceChildren(...names.slice(0, heads), names.at(-1));
     say(heights, heads);
   };
   /** gamma = sum |mu omega| / sum |mu|. */
@@ -80,7 +83,8 @@ iclbook.model("reduced_flow", (data, { html, number, plot, slider, choice, row, 
     const [omega] = split(path.at(-1));
     const [plus, minus] = [omega.filter((o) => o > 0).length, omega.filter((o) => o < 0).length];
     const sides = plus && minus ? `${plus} positive, ${minus} negative` : "all of one sign";
-    words.textContent = `At the end: ${heads} heads, ${sides}; γ = ${number(gammaOf(path.at(-1)), 3)}, loss ${number(heights.at(-1), 4)}. The pair at γ = ${number(state.gamma, 3)} has loss ${number(loss(pair()), 4)}.`;
+    const still = state.from === "pair" && gammaOf(path.at(-1)) > 0.99 * state.gamma ? " From here nothing moves in this time: the smaller γ, the slower it falls." : "";
+    words.textContent = `At the end: ${heads} heads, ${sides}; γ = ${number(gammaOf(path.at(-1)), 3)}, loss ${number(heights.at(-1), 4)}. The pair at γ = ${number(state.gamma, 3)} has loss ${number(loss(pair()), 4)}.${still}`;
   };
   const later = eventually(redraw);
   const put = (name) => (v) => {
@@ -94,7 +98,7 @@ iclbook.model("reduced_flow", (data, { html, number, plot, slider, choice, row, 
   const count = slider({ label: "heads H", min: 1, max: most, value: state.heads, step: 1, format: String, on: put("heads") });
   const draw = slider({ label: "draw", min: 1, max: data.draws.length, value: state.draw + 1, step: 1, format: String, on: (v) => put("draw")(v - 1) });
   const parts = [
-    row("plots", omegas.svg, mus.svg, losses.svg, html("div", { class: "beside" }, words, legend(["head1", "head 1"], ["head2", "head 2"], ["head3", "head 3"], ["head4", "head 4"], ["reference dashed", "pair at γ with its best μ"]))),
+    row("plots", omegas.svg, mus.svg, losses.svg, html("div", { class: "beside" }, words, key)),
     row("controls", from.element, scale.element, gamma.element, count.element, draw.element),
   ];
   return { parts, redraw, loss, velocity, manifold, integrate, state, path: () => ({ start: began, times, states: path }) };

@@ -184,7 +184,7 @@
         step([-4, 4].map((x) => [x, descend(x)]));
         own.forEach((path, h) => {
           const points = heads[h] ? drawnAnswer([heads[h]], now) : [];
-          set(path, { class: `line own ${heads[h] && adds(heads[h]) ? "positive" : "negative"} of${h + 1}`, d: area.trace(points) });
+          set(path, { class: `line own ${heads[h] && adds(heads[h]) ? "positive" : "negative"}`, d: area.trace(points) });
         });
         const line = drawnAnswer(heads, now);
         sum(line);
@@ -253,11 +253,10 @@
     const losses = plot({ ...along, height: 250, y: [0, 1.3], ylabel: "loss", title: "the loss", label: "Training loss against the step" });
     const omegas = plot({ ...along, y: [-0.8, 0.8], ylabel: "ω", title: "ω: where a head looks", label: "omega of each head against the step" });
     const mus = plot({ ...along, y: [-4.2, 4.2], ylabel: "μ", title: "μ: what it adds", label: "mu of each head against the step" });
-    const flats = levels.map(({ name, loss }) => ({ loss, line: losses.line("reference dashed"), text: losses.add("text", { class: "level" }), name }));
+    const flats = levels.map(({ loss }) => ({ loss, line: losses.line("reference dashed") }));
     const curve = losses.line("answer");
-    const papers = [[omegas, paper.omega], [mus, paper.mu]].map(([area, v]) => ({ area, v, lines: [area.line("paper dashed"), area.line("paper dashed")], text: area.add("text", { class: "level paper" }) }));
+    const papers = [[omegas, paper.omega], [mus, paper.mu]].map(([area, v]) => ({ v, lines: [area.line("paper dashed"), area.line("paper dashed")] }));
     const lines = [omegas, mus].map((area) => Array.from({ length: limits.heads[1] }, () => area.add("path", {})));
-    const ends = [omegas, mus].map((area) => lines[0].map(() => area.add("text", { class: "level name" })));
     const marks = data.moments.map(() => losses.add("circle", { class: "moment", r: 3.5 }));
 
     const maps = svg("svg", { role: "img", "aria-label": "KQ above and the last row of OV below, for each head" });
@@ -289,21 +288,14 @@
 
     const drawCourse = () => {
       const end = Math.max(1000, 10 ** (Math.ceil(2 * Math.log10(Math.max(run.done, 1)) - 1e-9) / 2));
-      if (losses.x[1] !== end || !flats[0].text.textContent) {
-        for (const area of [losses, omegas, mus]) area.axes({ x: [10, end] });
-        flats.forEach(({ loss, line, text, name }) => {
-          line([[10, loss], [end, loss]]);
-          set(text, { x: losses.toX.to(10) + 5, y: losses.toY.to(loss) - 4 });
-          text.textContent = `${name} ${number(loss, 3)}`;
-        });
-      }
+      if (losses.x[1] !== end) for (const area of [losses, omegas, mus]) area.axes({ x: [10, end] });
+      for (const { loss, line } of flats) line([[10, loss], [end, loss]]);
       const plain = state.activation === "softmax";
-      papers.forEach(({ area, v, lines: [up, down], text }) => {
+      for (const { v, lines: [up, down] } of papers) {
         up(plain ? [[10, v], [end, v]] : []);
         down(plain ? [[10, -v], [end, -v]] : []);
-        set(text, { x: area.toX.to(end) - 5, y: area.toY.to(v) + 13, "text-anchor": "end" });
-        text.textContent = plain ? `paper: ${v}` : "";
-      });
+      }
+      named.replaceChildren(...names.slice(0, run.heads.length), ...(plain ? [names.at(-1)] : []));
       const shown = run.records;
       const from = Math.max(0, shown.findIndex(({ step }) => step >= 10) - 1);
       const some = shown.slice(from);
@@ -321,9 +313,6 @@
           const points = h < run.heads.length ? some.map(({ step, heads }) => [step, heads[h][kind]]) : [];
           const sign = points.length && adds(run.heads[h]) ? "positive" : "negative";
           set(path, { class: `line ${sign} of${h + 1}`, d: area.trace(points) });
-          const [u, v] = points.at(-1) ?? [10, 0];
-          set(ends[kind][h], { x: area.toX.to(u) - 4, y: area.toY.to(v) - 5, "text-anchor": "end" });
-          ends[kind][h].textContent = points.length ? `head ${h + 1}` : "";
         }),
       );
       omegas.says(run.heads.map(({ omega }, h) => `head ${h + 1} ${number(omega)}`).join(", "));
@@ -356,17 +345,20 @@
     };
     const counts = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"];
     const low = (n) => counts[n].toLowerCase();
-    /** How many heads add, subtract, and do next to nothing. */
+    /** The step of gradient descent that a head makes by itself, to first order in omega. */
+    const does = ({ mu, omega }) => Math.abs(mu * omega);
+    /** How many heads add, subtract, and do little: less than a fifth of what the largest does, or than a hundredth, where all of them together come to about one. */
     const who = (heads) => {
-      const most = Math.max(...heads.map(({ mu }) => Math.abs(mu)));
-      const busyHeads = heads.filter(({ mu }) => Math.abs(mu) >= 0.1 * most);
+      const least = Math.max(0.2 * Math.max(...heads.map(does)), 0.01);
+      const busyHeads = heads.filter((head) => does(head) >= least);
       const up = busyHeads.filter(adds).length;
       const down = busyHeads.length - up;
       const idle = heads.length - busyHeads.length;
+      if (!busyHeads.length) return `${idle > 1 ? "All heads are" : "The head is"} near zero`;
       const [n, verb] = up ? [up, "add"] : [down, "subtract"];
       const first = `${counts[n]} ${n > 1 ? `heads ${verb}` : `head ${verb}s`}`;
       const second = up && down ? `, ${low(down)} ${down > 1 ? "subtract" : "subtracts"}` : "";
-      return `${first}${second}${idle ? `; ${low(idle)} more ${idle > 1 ? "do" : "does"} next to nothing` : ""}`;
+      return `${first}${second}${idle ? `; ${low(idle)} ${idle > 1 ? "do" : "does"} little` : ""}`;
     };
 
     const figures = { step: html("b"), loss: html("b"), bend: html("b"), slope: html("b"), speed: html("b") };
@@ -384,6 +376,12 @@
     let [told, when, waiting] = ["", -1e9, 0];
     const tell = () => {
       const line = drawnLine;
+      prompt.says(shapeOf(line));
+      const text = sentence(line);
+      // while it trains words and numbers stay for a second, so that they can be read, and be read out, and belong to one step
+      const left = state.playing && text !== told ? 1000 - (performance.now() - when) : 0;
+      clearTimeout(waiting);
+      if (left > 0) return void (waiting = setTimeout(later, left));
       const { bend, slope } = shape(line);
       figures.step.textContent = number(run.done, 0);
       figures.loss.textContent = Number.isFinite(run.loss) ? number(run.loss, 3) : "–";
@@ -391,13 +389,7 @@
       figures.slope.textContent = Number.isFinite(slope) ? percent(slope / descend(1)) : "–";
       figures.speed.textContent = run.perSecond ? number(Number(run.perSecond.toPrecision(2)), 0) : "–";
       size.textContent = `γ = ${number(gamma(run.heads), 3)}, the mean of |ω|, weighted by |μ|`;
-      prompt.says(shapeOf(line));
-      const text = sentence(line);
       if (text === told) return;
-      // while it trains a sentence stays for a second, so that it can be read, and be read out; it names its step
-      const left = state.playing ? 1000 - (performance.now() - when) : 0;
-      clearTimeout(waiting);
-      if (left > 0) return void (waiting = setTimeout(later, left));
       [told, when] = [text, performance.now()];
       words.textContent = text;
     };
@@ -418,6 +410,7 @@
     const label = () => {
       player.textContent = state.playing ? "Pause" : finished() ? `${verb()} again` : verb();
       single.disabled = finished();
+      single.title = finished() ? "This run is at its end: go back to the start first." : "";
     };
     const play = async (on) => {
       if (state.playing === on) return;
@@ -491,8 +484,11 @@
     const watch = () => new IntersectionObserver((entries) => (seen = entries.at(-1).isIntersecting)).observe(prompt.svg.closest("figure"));
     const why = html("p", { class: "about" }, iclbook.training.refused, "What plays is a stored run.");
     why.hidden = able;
-    const inner = html("details", { ontoggle: () => later() }, html("summary", {}, "Inside the heads: ω, μ, circuits"), size, row("plots", omegas.svg, mus.svg, maps));
-    const key = legend(["answer", "the answer, the sum of all heads"], ["own positive", "a head that adds"], ["own negative", "a head that subtracts"], ["reference dashed", "one gradient step"]);
+    const named = legend();
+    const names = [...legend(...lines[0].map((_, h) => [`of${h + 1}`, `head ${h + 1}`]), ["paper dashed", `the paper's ±${paper.omega} and ±${paper.mu}`]).children];
+    const inner = html("details", { ontoggle: () => later() }, html("summary", {}, "Inside the heads: ω, μ, circuits"), size, row("plots", omegas.svg, mus.svg, maps), named);
+    const marked = levels.map(({ name, loss }) => `${name} ${number(loss, 3)}`).join(", ");
+    const key = legend(["answer", "the answer, the sum of all heads"], ["own positive", "a head that adds"], ["own negative", "a head that subtracts"], ["reference dashed", `one gradient step; in the loss, from above: ${marked}`]);
     const root = html("div", {}, row("buttons", player, single, again, controls.heads.element), why, row("buttons tries", html("span", {}, "Try:"), ...chips), about, row("plots", prompt.svg, losses.svg), key, words, row("moments", ...strip.map(({ element }) => element)), tallies, inner, settings);
     for (const part of [controls.heads.element, chips[0].parentElement, about, settings]) {
       part.classList.add("needs-worker");

@@ -11,6 +11,7 @@ from ...drawing import style
 from ...numbers import number
 from ...sliders import Slider, show
 from ...store import Results
+from .circuits import read_heads
 from .runs import PAPER_HEADS
 
 Group = Mapping[str, np.ndarray]
@@ -105,8 +106,8 @@ def show_circuits(results: Results, few: bool) -> None:
     shares = (0, 1.0) if few else (0, 0.001, 0.005, 0.03, 1.0)
     steps = results["h2/steps"]
     shown = sorted({int(np.argmin(np.abs(steps - share * steps[-1]))) for share in shares})
-    # the tallest first: on a phone the others take its size
-    choices = {f"{h} heads" + {2: " (paper: Figure 2.6)", 4: " (2.7)"}.get(h, ""): h for h in reversed(counts)}
+    choices = {f"{h} heads": h for h in counts}
+    (dummies,) = np.nonzero(~read_heads(results.group("h4")).active[0])
 
     def frame(heads: str) -> Figure:
         strips = [matrices(results.group(f"h{choices[heads]}"), record, 0) for record in shown]
@@ -123,11 +124,16 @@ def show_circuits(results: Results, few: bool) -> None:
     show(
         frame,
         [Slider("heads", "", [*choices])],
-        start={"heads": [*choices][-1]},
         title="From noise to one diagonal and one entry: KQ above OV, along training",
         description=(
-            f"The patterns are there early, and then only change their size (paper: Figures 2.6 and 2.7). Orange adds, blue subtracts; colours of KQ end at ±{STRIP:g}; "
-            "scores as printed, first seed. Try: four heads, of which one or two may fade."
+            (
+                ""
+                if few
+                else f"Two heads have the patterns by step {steps[shown[-2]]:,} and then only change their size. "
+            )
+            + f"Paper: Figures 2.6 (two heads) and 2.7 (four). Orange adds, blue subtracts; colours of KQ end at ±{STRIP:g}; scores as printed, first seed. Try: four heads"
+            + "".join(f"; head {h + 1} fades" for h in dummies)
+            + "."
         ),
         alt=lambda heads: f"Heat maps of KQ and OV of {heads} from the first training step to the last.",
         of=[results],

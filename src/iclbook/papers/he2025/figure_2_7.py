@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...drawing import style
+from ...drawing.figure_data import Table
 from ...statistics import Estimate, median_error
 from ...store import Results
 from . import circuits, dynamics
@@ -39,29 +40,44 @@ def endings(adam: Mapping[int, Heads], descent: ByCount) -> dict[str, ByCount]:
 
 
 def ending_records(adam: Mapping[int, Heads], descent: ByCount) -> Records:
-    """Runs without a head of one sign, and with a dummy head (three heads or more), by head count; and what decides it for two heads: under Adam the
-    shares of one-sided endings where the heads' mu start with opposite signs and with equal ones, and the same by their omega + mu after 24 steps."""
+    """Runs without a head of one sign, and with a dummy head (three heads or more), by head count."""
     by_adam, by_gd = endings(adam, descent).values()
-    same = np.abs(np.sign(descent[2]["start"]).sum(-1)) == 2  # where the linear growth from the saddle at 0 points
-    one_sided, alone = by_gd[2]["one_sided"], by_adam[2]["one_sided"]
-    two, early = adam[2], int(np.searchsorted(adam[2].steps, 24))
-    apart = {"opposite_ov": two.mu[0], "growth": two.omega[early] + two.mu[early]}  # (R, 2) each
-    apart = {name: np.sign(of).sum(-1) == 0 for name, of in apart.items()}
     values: Records = {
         "census/runs": adam[2].mu.shape[1],
         "census/steps": int(adam[2].steps[-1]),
-        "census/gd_runs": len(one_sided),
+        "census/gd_runs": len(by_gd[2]["one_sided"]),
         "census/adam_two_sided": [float((~by_adam[h]["one_sided"]).mean()) for h in COUNTS],
-        "census/same_start": float(one_sided[same].mean()),
-        "census/mixed_start": float(one_sided[~same].mean()),
     }
-    for name, of in apart.items():
-        values[f"census/adam_{name}"] = [float(alone[which].mean()) if which.any() else 0.0 for which in (of, ~of)]
     for way, by_h in (("adam", by_adam), ("gd", by_gd)):
         for end, counts in (("one_sided", COUNTS), ("dummy", COUNTS[1:])):
             runs = [by_h[h][end] for h in counts]
             values[f"census/{way}_{end}"] = Estimate.stack(Estimate.share(of) for of in runs)
     return values
+
+
+def starts_decide(adam: Mapping[int, Heads], descent: ByCount) -> dict[str, tuple[float, float]]:
+    """Of two heads the shares of one-sided endings where something is true of the start, and where it is not."""
+    by_adam, by_gd = (by_h[2]["one_sided"] for by_h in endings(adam, descent).values())
+    two, early = adam[2], int(np.searchsorted(adam[2].steps, 24))
+    splits = {
+        # where the linear growth from the saddle at 0 points
+        r"Gradient descent: $\omega + \mu$ starts with one sign in both heads": (by_gd, descent[2]["start"], 2),
+        r"Adam: $\omega + \mu$ has opposite signs after 24 steps": (by_adam, two.omega[early] + two.mu[early], 0),
+        r"Adam: $\mu$ starts with opposite signs": (by_adam, two.mu[0], 0),
+    }
+    found = {}
+    for name, (alone, of, total) in splits.items():
+        so = np.abs(np.sign(of).sum(-1)) == total
+        found[name] = tuple(float(alone[which].mean()) if which.any() else 0.0 for which in (so, ~so))
+    return found
+
+
+def table_of_starts(adam: Mapping[int, Heads], descent: ByCount) -> Table:
+    """:func:`starts_decide`, a row each."""
+    columns = {"start": "two heads", "so": "one sign at the end, if so", "not": "if not"}
+    found = starts_decide(adam, descent).items()
+    rows = [{"start": name, "so": f"{so:.0%}", "not": f"{other:.0%}"} for name, (so, other) in found]
+    return Table(rows, columns, "Share of runs that end with heads of one sign, by their start")
 
 
 def dummy_records(four: Heads, seed_sweep: Heads) -> Records:

@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ...drawing import style
+from ...drawing.figure_data import Table
+from ...numbers import number
 from ...statistics import Estimate, run_sd
 from ...store import Results
 from ...tasks import MultiTaskRegression
@@ -210,7 +212,18 @@ def multitask_records(
             "fig3.5": three_heads(by_h[3], by_h[4], own) | to_separate[3],
         }.items():
             values |= {f"{figure}/{setting}/{name}": value for name, value in found.items()}
-    return values | {"multitask/transfer3": settings["text"][3].transfer[0].ravel()}
+    return values
+
+
+def table_of_steps(by_h: ByCount, run: int) -> Table:
+    """The step that each task makes with its own, the common and the other task's features, summed over the heads of one run of two, three and four heads."""
+    columns = {"heads": "heads", "task": "task", "own": "own features", "shared": "shared", "other": "other task's"}
+    rows = []
+    for h, heads in by_h.items():
+        for n in (0, 1) if h > 1 else ():
+            own, shared, other = (number(heads.transfer[run, n, s], form=".2f") for s in (USED[n][n], 1, UNUSED[n]))
+            rows.append({"heads": str(h), "task": str(n + 1), "own": own, "shared": shared, "other": other})
+    return Table(rows, columns, "Steps of two tasks by features, first run, setting of the text")
 
 
 def plot_multitask(settings: Settings, run: int) -> Figure:

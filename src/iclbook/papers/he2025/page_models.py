@@ -120,7 +120,7 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
                 kind = "theory" if name == "loss" else "positive" if of_head[-1] > 0 else "negative"
                 ax.plot(times[1:], of_head, color=style.COLOURS[kind], label=f"{kind} head")
             for level in levels:
-                ax.axhline(level, color=style.COLOURS["gd"], ls="--", lw=1)
+                ax.axhline(level, color=style.INK, ls=":", lw=1.2)
             ax.set(xscale="log", xlabel="time (rate × steps)", ylabel=name)
         axes[0].lines[-1].set_label(f"pair at γ = {gamma:g}, best μ")
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
@@ -130,6 +130,7 @@ def reduced_flow(d: int, L: int, noise_var: float) -> PageModel:
     title = "Gradient flow of the approximate loss from a start of your choice"
     description = (
         "From a small start two heads part into a pair, whose γ then falls ever more slowly while the loss hardly changes. "
-        "Dashed: the pair at the chosen γ with its best μ, and its loss; where the flow crosses these lines it has come to that γ."
+        "Dotted: the pair at the chosen γ with its best μ, and its loss; where the flow crosses these lines it has come to that γ. "
+        f"Try: start from the pair at γ = {GAMMAS[1]:g}; then at {GAMMAS[0]:g}, where nothing moves in this time."
     )
     return PageModel("reduced_flow", data, still, alt, title, description)

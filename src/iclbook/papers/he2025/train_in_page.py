@@ -55,7 +55,7 @@ ACTIVATIONS = {
 #: One click each: key, name, settings beside BEGIN, a sentence, the claim or question that it shows, and what the link to it says.
 TRY = ("key", "name", "settings", "text", "claim", "link")
 TRIES = (
-    ("pair", "Two heads", {}, "Both heads begin by adding and act as one. Then one of them changes its sign and subtracts, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
+    ("pair", "Two heads", {}, "One head learns first, nearly alone, and the loss falls to that of one head. Then the other takes the opposite sign, and the loss falls to that of one gradient step.", "fig2.2", "Figure 2.2"),
     ("one", "One head", {"heads": 1, "seed": 0}, "One head is a kernel smoother: its loss stops at {one_head:.3f}, and its answer bends.", "single-head", "The claim on one head"),
     ("never", "No pair", {"seed": 6}, "From some starts, about one in five, two heads keep one sign for good. They do no better than one head.", "both-signs", "The claim on both signs"),
     ("dummy", "Four heads", {"heads": 4, "seed": 2}, "One pair does the work. The other two heads fade: dummy heads, with small ω and small μ.", "fig2.7", "Figure 2.7"),
@@ -128,8 +128,8 @@ def train_in_page(task: LinearRegression, history: History) -> PageModel:
     }
     title, says = "Two heads learn to answer: train them here", f"Step {end:,}, the end of a stored run: {said}"
     description = (
-        "The picture shows the end of a stored run. Press Train again: the library's own code takes the paper's steps in this page, from the seed that is shown. Drag a pair or the open circle, the "
-        "query, while it trains. Orange adds, blue subtracts. Discs: the weight with which a pair's response enters. Green, dashed: closed forms."
+        f"The panel opens at the end of a stored run. Train takes the paper's steps in this page by the library's own code, from the seed that is shown, to step {MOST:,}; Pause stops it. "
+        "Drag a pair or the open circle, the query, while it trains. Orange adds, blue subtracts. Discs: the weight with which a pair's response enters. Green, dashed: closed forms."
     )
     alt = f"Answers of the heads at four moments of a run, and its loss. {says}"
     return PageModel("train", data, lambda: two_heads_cancel(task, history), alt, title, description, says)
@@ -148,10 +148,15 @@ def shape(task: LinearRegression, heads: Sequence[Head]) -> tuple[float, float]:
 
 
 def sentence(task: LinearRegression, heads: Sequence[Head]) -> str:
-    """What the panel says of two heads of opposite signs, or of one sign, as ``book/assets/models/train.js`` says it."""
+    """What the panel says of two heads, as ``book/assets/models/train.js`` says it."""
     bend, slope = shape(task, heads)
-    signs = {bool(head["ov"][-1] > 0) for head in heads}
-    who = "one head adds, one subtracts" if len(signs) == 2 else f"two heads {'add' if signs == {True} else 'subtract'}"
+    does = [abs(head["ov"][-1] * np.trace(head["kq"][:-1])) / task.d for head in heads]  # abs(mu omega)
+    adds = [
+        bool(head["ov"][-1] > 0) for head, step in zip(heads, does, strict=True) if step >= max(0.2 * max(does), 0.01)
+    ]
+    verb = "add" if any(adds) else "subtract"
+    both = "one head adds, one subtracts" if len({*adds}) == 2 else f"two heads {verb}"
+    who = ("all heads are near zero", f"one head {verb}s; one does little", both)[len(adds)]
     how = "runs straight" if bend < STRAIGHT else "bends"
     return f"{who}. The answer {how}: it departs from a straight line by {bend:.0%} of its size. Its slope is {slope:.0%} of one gradient step's.".replace(
         "%", " %"
