@@ -5,7 +5,6 @@ import ast
 import mutants
 import pytest
 from mutations import faults_in
-from planted import CHANGES_NOTHING, PLANTED
 
 
 @pytest.mark.parametrize(
@@ -39,22 +38,16 @@ def test_every_fault_of_a_paper_is_a_program():
         for fault in mutants.faults_of(paper, 60):
             text = (mutants.ROOT / fault.path).read_text()
             changed = fault.planted(text)
-            assert changed is not None, f"{fault.where}: no longer there"
             assert changed != text
             ast.parse(changed)
 
 
-def test_every_planted_line_still_stands():
-    gone = [f.where for f in PLANTED if f.planted((mutants.ROOT / f.path).read_text()) is None]
-    assert gone == []
-
-
 def test_what_changes_nothing_is_drawn_and_does_not_count():
-    papers = sorted({where.partition("/")[0] for where, _ in CHANGES_NOTHING})
+    papers = sorted({where.partition("/")[0] for where, _ in mutants.CHANGES_NOTHING})
     known = [fault for paper in papers for fault in mutants.faults_of(paper, 22) if mutants.why_nothing(fault)]
-    assert len(known) == len(CHANGES_NOTHING), "each is drawn, and none is taken for another"
+    assert len(known) == len(mutants.CHANGES_NOTHING), "each is drawn, and none is taken for another"
     of_one = [fault for fault in known if fault.paper == "he2025"]
-    other = PLANTED[0]
+    other = next(fault for fault in mutants.faults_of("he2025", 22) if fault not in known)
     said, enough = mutants.summary(
         [mutants.Outcome(fault, "survived") for fault in of_one] + [mutants.Outcome(other, "caught")]
     )
