@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 
 from iclbook import theory
-from iclbook.papers.he2025 import loss
 from iclbook.papers.he2025.circuits import Heads, read_heads
 
 
