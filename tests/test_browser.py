@@ -99,7 +99,7 @@ def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
     for page in addresses(site):
         browser.open(site.address + page, width=width, theme=themes[0])
         for theme in themes:
-            assert browser.faults(f"tiny-{page.replace('/', '-')}", theme) == [], (page, theme)
+            assert browser.faults(theme) == [], (page, theme)
         browser.theme(themes[0])
 
 

@@ -1,11 +1,8 @@
 import json
 import os
-import re
 import subprocess
 import sys
-import tomllib
 import types
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -261,12 +258,3 @@ def test_a_command_works_without_the_extra_book_or_names_it(arguments, works, mo
         assert done.stderr.count("\n") == 1
         assert done.stderr.startswith(f"error: `iclbook {arguments[0]}` needs ")
         assert ".[book]" in done.stderr
-
-
-def test_no_package_that_is_left_out_above_is_one_that_the_library_itself_needs():
-    body = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = {re.match(r"[\w-]+", each)[0] for each in body["dependencies"]}
-    distributions = packages_distributions()
-    left_out = {name for module in BOOK.split(",") for name in distributions.get(module, ())}
-    assert left_out
-    assert not left_out & named

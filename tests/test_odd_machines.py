@@ -31,12 +31,8 @@ def root(tmp_path, monkeypatch):
     ("arguments", "code", "begins"),
     [
         (["claims"], 0, "warning: the book is"),
-        (["where", "demo", "Figure 1"], 0, "warning: the book is"),
         (["run", "demo"], 2, "error: the book is"),
-        (["check", "--update"], 2, "error: the book is"),
-        (["build"], 2, "error: the book is"),
         (["train", "demo"], 2, "error: the book is"),
-        (["new", "x", "--title", "X"], 2, "error: the book is"),
     ],
 )
 def test_two_checkouts_are_not_mixed_in_silence(root, capsys, arguments, code, begins):

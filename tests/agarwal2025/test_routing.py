@@ -8,8 +8,6 @@ import torch
 from iclbook.models.sequence import SelectiveSsm, rms_norm, selective_scan
 from iclbook.papers.agarwal2025 import section_9, wind_tunnel
 
-DRAWS = 12
-
 
 def test_ssm_weights_against_a_product_written_out():
     g = torch.Generator().manual_seed(0)
