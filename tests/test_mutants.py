@@ -1,36 +1,8 @@
-"""The faults that `make mutants` plants: of every kind, programs, and on lines that are there."""
+"""The faults that `make mutants` plants are programs, and those that change nothing do not count."""
 
 import ast
 
 import mutants
-import pytest
-from mutations import faults_in
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "planted"),
-    [
-        ("a < b", "boundary", "(a <= b)"),
-        ("a < b", "comparison", "(a > b)"),
-        ("a + b", "sign", "(a - b)"),
-        ("-a", "sign", "(a)"),
-        ("a - b", "order", "(b - a)"),
-        ("a / b", "quotient", "(b / a)"),
-        ("2.5 * a", "factor", "(5.0) * a"),
-        ("a[..., -1]", "index", "a[..., (-2)]"),
-        ("a[1:]", "index", "a[(2):]"),
-        ("a.mean(0)", "axis", "(a.mean(1))"),
-        ("np.sum(a, axis=-1)", "axis", "(np.sum(a, axis=0))"),
-        ("a.min()", "counterpart", "(a.max())"),
-        ("np.maximum(a, b)", "counterpart", "(np.minimum(a, b))"),
-        ("a.std(ddof=1)", "ddof", "(a.std(ddof=0))"),
-        ("draw(seed=7)", "seed", "(draw(seed=0))"),
-        ("{'p': a, 'q': b}", "neighbour", "{'p': (b), 'q': b}"),
-    ],
-)
-def test_each_kind_of_fault(code, kind, planted):
-    found = [fault for fault in faults_in(f"x = {code}\n", "papers/key/m.py") if fault.kind == kind]
-    assert f"x = {planted}\n" in [fault.planted(f"x = {code}\n") for fault in found]
 
 
 def test_every_fault_of_a_paper_is_a_program():

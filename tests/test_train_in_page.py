@@ -212,13 +212,9 @@ DRIVEN = [
     ({}, (100, 660, 1134, 1158)),
     ({"heads": 4, "activation": "tanh", "rate": 0.01, "batch": 32}, (400, 1466, 3136)),
     ({"heads": 8, "rate": 0.03, "scale": 2.0, "batch": 1024}, (36, 96)),
-    ({"rate": 0.02, "seed": 16}, (73, 400)),
-    ({"heads": 8, "scores": "coded", "rate": 0.01, "batch": 32}, (76, 500)),
     ({"heads": 8, "scores": "coded", "activation": "affine", "rate": 0.01, "batch": 32}, (76, 300)),
-    ({"heads": 8, "rate": 0.03}, (300, 1227)),
     ({"heads": 1, "seed": 0}, (10, 800)),
     ({"heads": 1, "activation": "linear", "seed": 0}, (800,)),
-    ({"heads": 4, "activation": "square", "seed": 2, "batch": 64}, (500,)),
 ]
 
 
