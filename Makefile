@@ -62,8 +62,9 @@ PRICE ?=
 gpu:  ## all that a GPU machine should be asked, in calls of under ten minutes: repeat it until it says that all is done (STAGE=tests for one stage, AT_ONCE=10 trainings side by side, DRAW=3 for those of another draw, PRICE=3 dollars an hour for the page)
 	@$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --at-once $(AT_ONCE) $(if $(STAGE),--stage $(STAGE)) $(if $(DRAW),--draw $(DRAW)) $(if $(PRICE),--price $(PRICE))
 
-draw: $(STAMP)  ## draw everything random anew, judge it by the frozen rules and show it on the page Replication (DRAW=3; hours, and it goes on where it was stopped)
+draw: $(STAMP)  ## predict what another draw changes, draw everything random anew, judge it by the frozen rules and show it on the page Replication (DRAW=3; hours, and it goes on where it was stopped)
 	@test -n "$(DRAW)" || { echo "error: which draw? Say make draw DRAW=3."; exit 2; }
+	@ICLBOOK_DRAW=$(DRAW) $(BIN)/python -m iclbook.replication
 	@for folder in results/*/paper; do $(BIN)/iclbook train $$(basename $$(dirname $$folder)) --draw $(DRAW) || exit; done
 	@$(BIN)/iclbook check --profile paper --draw $(DRAW) --update
 	@$(BIN)/iclbook check --profile paper --update
@@ -107,9 +108,9 @@ clean:  ## remove the pages and the executed notebooks; results, checkpoints and
 	rm -rf _build executed .cache/ipython .pytest_cache .ruff_cache
 
 $(STAMP):
-	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11 or later."; exit 2; }
+	@test -n "$(PYTHON)" || { echo "error: there is no Python. Install Python 3.11, 3.12 or 3.13."; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' || \
-	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11 or later, or name one: make PYTHON=python3.12"; exit 2; }
+	  { echo "error: $$($(PYTHON) --version) is too old. Install Python 3.11, 3.12 or 3.13, or name one: make PYTHON=python3.12"; exit 2; }
 	@echo "setting up $(VENV) (once; a minute from pip's cache): with a CPU build of torch about 0.5 GB to fetch and 2 GB on disk; with a CUDA build several GB more."
 	@{ test "$$($(BIN)/python --version 2>/dev/null)" = "$$($(PYTHON) --version)" && $(BIN)/python -m pip --version >/dev/null 2>&1; } || \
 	  $(PYTHON) -m venv --clear $(VENV) || \

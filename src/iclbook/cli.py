@@ -149,7 +149,12 @@ def pdf(options: argparse.Namespace) -> int:
     option("--only", "STUDY", "train this study only; may be given several times", action="append"),
     flag("--fresh", "train again what already has results"),
     flag("--verify", "train nothing; replay stored runs and compare"),
-    option("--workers", "N", "processes of one thread that share a study's runs (default: one a core)", type=positive),
+    option(
+        "--workers",
+        "N",
+        "processes of one thread that share a study's runs (default: one a core, and one on a GPU)",
+        type=positive,
+    ),
     option("--scheduler", "ADDRESS", "train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
     at_profile("paper"),
     DEVICE,
@@ -163,13 +168,7 @@ def train(options: argparse.Namespace) -> int:
     from .claims import ledger_of
     from .workers import open_executor
 
-    root = find_root()
-    ledger = ledger_of(options.key, root)
-    if options.draw and options.profile == "paper":  # before hours of training
-        from .replication import require_frozen
-
-        require_frozen([ledger], root)
-    key = ledger.paper
+    key = ledger_of(options.key, find_root()).paper
     name = f"iclbook.papers.{key}"
     train = getattr(import_module(name) if find_spec(name) else None, "train", None)
     if train is None:
@@ -184,7 +183,7 @@ def train(options: argparse.Namespace) -> int:
 
 @command(
     "print the verdict of every claim, from the executed chapters",
-    "A chapter that was not run at this profile leaves its claims as not yet tested; one that has changed since is refused.\n\n"
+    "A chapter that was not run at this profile leaves its claims untested; one that has changed since is refused.\n\n"
     "examples:\n"
     "  iclbook claims                     counts for every paper\n"
     "  iclbook claims he2025              every claim of one paper\n"

@@ -16,12 +16,11 @@ from sphinx.config import Config
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from .. import replication
 from ..inputs import executed_path, is_stale, stale_line
 from ..machines import usable_cores
 from ..project import check_profile
 from ..workers import die_with
-from . import addresses, borrowed, chapter_head, figures, premises, scoreboard_page, status_page
+from . import addresses, borrowed, chapter_head, figures, premises, replication_page, scoreboard_page, status_page
 from .terms import FirstUses
 
 logger = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 COMPUTED = {
     "<!-- scoreboard -->": scoreboard_page.markdown,
     "<!-- status -->": status_page.markdown,
-    "<!-- replication -->": replication.markdown,
+    "<!-- replication -->": replication_page.markdown,
 }
 #: Extensions of Jupyter Book that do not say whether several processes may read pages. They may: one numbers the contents once all are read, the other
 #: is for LaTeX.

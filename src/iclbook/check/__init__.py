@@ -106,6 +106,8 @@ def check(
     ledgers = {name: _ledger(name, root) for name in chosen(names, root)}
     if draw.number():
         replication.require_frozen(ledgers.values(), root)
+        if update and profile == "paper":  # before anything of it is seen, and where it is trained by hand
+            replication.predict(draw.number(), root)
     for name in [] if update else ledgers:  # before minutes of running
         read_reference(reference_path(name, profile, root), root)
     pinned = machine == "pinned"
@@ -190,6 +192,8 @@ def _check_one(
         return result
     if draw.number():
         replication.keep_provenance(ledger.paper, profile, root)
+        if profile == "paper":
+            replication.keep_verdicts(draw.number(), ledger, root)
     if reference is None and not draw.number():
         result.first = True
         result.differences = _verdicts_moved(words(ledger, records, profile, None), verdicts)

@@ -61,6 +61,7 @@ class PartResult(Part):
 
     Attributes:
         margin: distance from coming out the other way in units of the uncertainty (:func:`margin`); None where it is not known.
+        draws: number of draws that the value is the mean of.
     """
 
     text: str
@@ -69,6 +70,7 @@ class PartResult(Part):
     margin: float | None
     control: str
     passes_control: bool
+    draws: int = 1
 
     @property
     def sampled(self) -> bool:
@@ -251,6 +253,7 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tup
                 margin=margin(part, values, by),
                 control=control,
                 passes_control=passes_control,
+                draws=max(1, len(_pooled_from(part, by))),
             )
             results.append(result)
         except (TypeError, ValueError) as problem:
@@ -264,11 +267,19 @@ def _measure(claim: Claim, records: Mapping[str, Record], by: Tolerances) -> tup
 def _text(part: Part, records: Mapping[str, Record], by: Tolerances) -> str:
     """The measured value; of a number that was pooled over draws, that number and those of the draws."""
     record, pooled = records[part.key], by.values.get(part.key)
-    if isinstance(pooled, list | bool | str) or pooled in (None, record.value) or not part.error:
+    draws = _pooled_from(part, by)
+    if isinstance(pooled, list | bool | str) or not draws or not part.error:
         return record.text
-    draws = [pooled, *(draw[part.key] for draw in by.draws if part.key in draw)]
-    one, *each = (Record.make(part.key, value, part.format).text for value in draws)
-    return f"{one} (draws: {', '.join(each)})" if len(each) > 1 else record.text
+    one, *each = (Record.make(part.key, value, part.format).text for value in (pooled, *draws))
+    return f"{one} (draws: {', '.join(each)})"
+
+
+def _pooled_from(part: Part, by: Tolerances) -> list[Value]:
+    """The values of the draws over which a part's value is pooled; none where it is of one draw only."""
+    pooled = by.values.get(part.key)
+    if not by.draws or pooled in (None, by.draws[0].get(part.key)):
+        return []
+    return [draw[part.key] for draw in by.draws if part.key in draw]
 
 
 def _draws_differ(part: Part, by: Tolerances) -> bool:
