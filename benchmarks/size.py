@@ -8,7 +8,6 @@ import inspect
 import os
 import subprocess
 import sys
-from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,16 +26,9 @@ REACH = {
 
 
 def listed(*patterns: str) -> list[Path]:
-    """Files that git lists under these patterns; all that match where there is no repository, as in an unpacked archive."""
-    try:
-        done = subprocess.run(
-            ["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        names = done.stdout.split("\0")
-    except (OSError, subprocess.CalledProcessError):
-        names = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in ROOT.rglob(Path(pattern).name)]
-        names = [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
-    return [path for name in names if name and (path := ROOT / name).is_file()]
+    """Files that git lists under these patterns."""
+    done = subprocess.run(["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def lines(paths: list[Path]) -> int:

@@ -26,9 +26,9 @@ class Fault:
     Attributes:
         path: of the file below the root.
         kind: what is exchanged.
-        where: file, line and function, for people; or a name.
+        where: file, line and function, for people.
         old, new: the texts.
-        at: where ``old`` begins, in bytes; the first place where it stands, if None.
+        at: where ``old`` begins, in bytes.
     """
 
     paper: str
@@ -37,20 +37,17 @@ class Fault:
     where: str
     old: str
     new: str
-    at: int | None = None
+    at: int
 
     @property
     def change(self) -> str:
         """In one line."""
         return " -> ".join(" ".join(text.split()) for text in (self.old, self.new))
 
-    def planted(self, text: str) -> str | None:
-        """The file's text with the fault; None where the line no longer stands so."""
-        code, old = text.encode(), self.old.encode()
-        start = code.find(old) if self.at is None else self.at
-        if start < 0 or code[start : start + len(old)] != old:
-            return None
-        return (code[:start] + self.new.encode() + code[start + len(old) :]).decode()
+    def planted(self, text: str) -> str:
+        """The file's text with the fault."""
+        code = text.encode()
+        return (code[: self.at] + self.new.encode() + code[self.at + len(self.old.encode()) :]).decode()
 
 
 def draw(faults: list[Fault], count: int) -> list[Fault]:

@@ -1,7 +1,6 @@
 """Several chapters at once: all are run, failures are told apart, an interrupt leaves nothing behind."""
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -69,10 +68,3 @@ def test_an_interrupt_ends_every_kernel_and_leaves_nothing(minibook: Path, jobs:
             process.kill()
     assert [p.name for p in (minibook / "executed" / "smoke").iterdir()] == []
     wait_until(lambda: not any(map(runs, kernels)))  # a kernel looks for its parent once a second
-
-
-def test_errors_travel_between_processes() -> None:
-    error = UserError("a", "b")
-    back = pickle.loads(pickle.dumps(error))
-    assert type(back) is UserError
-    assert (str(back), vars(back)) == (str(error), vars(error))

@@ -1,11 +1,8 @@
-"""What a reader of the built book sees: every slider shows the right frame, nothing is fetched from elsewhere, nothing complains.
+"""What a reader of a built book sees: every slider shows the right frame, nothing is fetched from elsewhere, nothing complains.
 
 Without chromium these tests are skipped, unless ``CI`` or ``ICLBOOK_REQUIRE_BROWSER=1`` is set.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -15,14 +12,12 @@ import pytest
 from browser import harness, tiny_book
 
 pytestmark = pytest.mark.browser
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
 class Site:
-    """A built book: its pages, its address, and what its sliders must show."""
+    """The tiny book: its pages, its address, and what its sliders must show."""
 
-    name: str
     html: Path
     address: str
     expected: dict[str, dict]
@@ -34,27 +29,17 @@ def tiny(tmp_path_factory, browser) -> tuple[Path, Path]:
 
 
 TINY = pytest.mark.xdist_group("tiny")  # one worker builds the tiny book
-SMALL = [pytest.param((way, "tiny"), marks=TINY, id=f"{way}-tiny") for way in ("file", "http")]
 
 
-def of_book(way: str, **kwargs: object) -> object:
-    return pytest.param((way, "book"), id=f"{way}-book", **kwargs)
-
-
-@pytest.fixture(scope="module")
-def site(request, browser) -> Iterator[Site]:
-    """A built book as a reader opens it: from the disk, or over http."""
-    way, name = request.param
-    if name == "tiny":
-        html, executed = request.getfixturevalue("tiny")
-    else:
-        html, executed = request.getfixturevalue("book"), ROOT / "executed" / "paper"
-    expected = harness.expected_frames(executed)
-    if way == "file":
-        yield Site(name, html, html.resolve().as_uri() + "/", expected)
+@pytest.fixture(scope="module", params=["file", "http"])
+def site(request, tiny) -> Iterator[Site]:
+    """The tiny book as a reader opens it: from the disk, or over http."""
+    html, expected = tiny[0], harness.expected_frames(tiny[1])
+    if request.param == "file":
+        yield Site(html, html.resolve().as_uri() + "/", expected)
         return
     with harness.serve(html) as address:
-        yield Site(name, html, address, expected)
+        yield Site(html, address, expected)
 
 
 def addresses(site: Site, *, with_widgets: bool = False) -> list[str]:
@@ -67,9 +52,7 @@ def addresses(site: Site, *, with_widgets: bool = False) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "site", [*SMALL, *(of_book(way, marks=pytest.mark.full) for way in ("http", "file"))], indirect=True
-)
+@TINY
 def test_every_slider_shows_the_right_frame_through_its_range(site, browser):
     checked = set()
     for page in addresses(site, with_widgets=True):
@@ -105,37 +88,19 @@ def route(info: dict) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(place for stops in moved for place in product(*stops)))
 
 
-@pytest.mark.parametrize("site", [*SMALL, of_book("http", marks=pytest.mark.full)], indirect=True)
+@TINY
 @pytest.mark.parametrize(("width", "themes"), [(harness.WIDE, ("light", "dark")), (harness.NARROW, ("dark", "light"))])
 def test_every_page_is_whole_quiet_and_alone(site, browser, width, themes):
     """No console error, no failed request, none to another machine, no sideways scrolling, no squeezed picture.
 
-    Each width loads a page in its first theme, which the page before has left, and changes to the second on the page. The book's pages from the disk are
-    looked at where all else is measured on them.
+    Each width loads a page in its first theme, which the page before has left, and changes to the second on the page. The book's pages are looked at where
+    all else is measured on them.
     """
     for page in addresses(site):
         browser.open(site.address + page, width=width, theme=themes[0])
         for theme in themes:
-            assert browser.faults(f"{site.name}-{page.replace('/', '-')}", theme) == [], (page, theme)
+            assert browser.faults(theme) == [], (page, theme)
         browser.theme(themes[0])
-
-
-def test_every_figure_of_an_executed_chapter_is_on_its_page(book):
-    for path in sorted((ROOT / "executed" / "paper").glob("*.ipynb")):
-        page = (book / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
-        wanted = []
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            for output in cell.get("outputs", []):
-                data, about = output.get("data", {}), output.get("metadata", {})
-                if "application/vnd.iclbook.figure+json" in data:
-                    wanted.append(hashlib.sha256(base64.b64decode("".join(data["image/png"]))).hexdigest() + ".png")
-                if "iclbook_slider" in about:
-                    name = data["application/vnd.jupyter.widget-view+json"]["model_id"]
-                    wanted.append(f'"model_id": "{name}"')
-                if "iclbook_model" in about:
-                    wanted.append(f'data-model="{about["iclbook_model"]["name"]}"')
-        assert wanted
-        assert [name for name in wanted if name not in page] == []
 
 
 @pytest.mark.parametrize("width", [harness.WIDE, harness.NARROW])
@@ -166,16 +131,6 @@ def test_the_scoreboards_filters_leave_the_lines_that_fit(browser, book, width):
     assert len(chosen("chapter", "every")) == everything
     run("document.querySelector('.iclbook-picture th a').click()")
     browser._wait(f"0 < {visible}.length && {visible}.length < {everything}")
-
-
-@TINY
-def test_slider_obeys_home_and_end_keys(browser, tiny):
-    browser.open((tiny[0] / "notebooks" / "waves.html").resolve().as_uri())
-    panel = browser.panels()[0]
-    info = harness.expected_frames(tiny[1])[panel.model_id]
-    for key, position in ((harness.Keys.END, 4), (harness.Keys.HOME, 0)):
-        panel.press(0, key)
-        panel.waits_for(frame_at(info, [position]))
 
 
 @TINY

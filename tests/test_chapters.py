@@ -70,20 +70,3 @@ def fingerprint(copy: Path) -> str:
 @pytest.mark.book
 def test_no_link_of_the_built_book_is_dead(book: Path) -> None:
     assert pages.problems(book) == []
-
-
-def test_a_copy_of_other_bytes_is_not_taken_for_ours(tmp_path: Path) -> None:
-    copy, mark = tmp_path / "a.ipynb", tmp_path / "mark"
-    copy.write_text("{}")
-    assert not is_marked(copy, mark)
-    mark.write_text(fingerprint(copy))
-    assert is_marked(copy, mark)
-    copy.write_text("{} ")
-    assert not is_marked(copy, mark)
-    copy.unlink()
-    assert not is_marked(copy, mark), "as `make clean` leaves it"
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_every_chapter_has_a_reference_and_every_reference_a_chapter(profile: str) -> None:
-    assert {path.stem for path in (ROOT / "references" / profile).glob("*.json")} == set(CHAPTERS)

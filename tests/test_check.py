@@ -129,13 +129,6 @@ def test_an_update_takes_machines_of_choice_and_leaves_a_copy_of_its_own_referen
     assert made == ["pinned", "native-1", "pinned"], "the last one shows the margins of the new reference"
 
 
-def test_a_chapter_over_its_budget_names_its_slowest_cells():
-    slow = regression.ChapterCheck("demo", "demo", "smoke", 25.0, slowest=[(12.0, "runs = train()")])
-    assert "more than 20 s. By the clock: 12 s at 'runs = train()'" in regression.table([slow])
-    slow.seconds = 15.0
-    assert "By the clock" not in regression.table([slow])
-
-
 @pytest.mark.parametrize("other", [{"omega": [1.0, 2.0]}, UserError("notebooks/demo.py stopped: boom", "Repair it.")])
 def test_no_value_is_kept_without_its_spread(book, monkeypatch, other):
     """A chapter that stops on another machine, or records another shape there, keeps its reference."""

@@ -38,12 +38,8 @@ POWERS = Computation("toys", "powers", powers, ("square", "cube"), 3, 5, 1e-9)
 
 
 @pytest.fixture(autouse=True)
-def root(tmp_path, monkeypatch):
-    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
-    (tmp_path / "_config.yml").touch()
-    (tmp_path / "_toc.yml").touch()
+def _untilted(empty_root, monkeypatch):
     monkeypatch.setattr(f"{__name__}.TILT", [1.0])
-    return tmp_path
 
 
 def test_parts_give_what_one_process_gives_in_the_order_of_the_members():

@@ -25,10 +25,7 @@ def made_from(study):
 
 
 @pytest.mark.slow
-def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
-    (tmp_path / "_toc.yml").write_text("")
-    (tmp_path / "notebooks").mkdir()
-    monkeypatch.setenv("ICLBOOK_ROOT", str(tmp_path))
+def test_a_process_pool_trains_the_same_numbers(empty_root, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     groups = tuple(Group(f"h{h}", Attention, (("d", 3), ("n_heads", h)), (Run(0), Run(1))) for h in (1, 2))
     study = Study("demo", "tiny", LinearRegression(d=3, L=8), groups, steps=20, batch_size=16)
@@ -38,7 +35,7 @@ def test_a_process_pool_trains_the_same_numbers(tmp_path, monkeypatch):
     assert alone.arrays.keys() == shared.arrays.keys()
     for key, value in alone.arrays.items():
         np.testing.assert_allclose(shared[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
-    assert not list((tmp_path / ".cache").rglob("*.pt")), "finished parts leave no checkpoint"
+    assert not list((empty_root / ".cache").rglob("*.pt")), "finished parts leave no checkpoint"
 
 
 # -- what a training keeps, and what --verify derives again ------------------------------------------------------------

@@ -166,21 +166,6 @@ def test_a_row_of_panels_becomes_a_column_with_the_labels_it_shared():
     assert [ax.get_ylabel() for ax in axes] == ["loss", "", ""]
 
 
-def test_words_stay_on_the_page():
-    fig, axes = style.figure(2)
-    for ax in axes:
-        ax.plot([0, 1], label="a legend whose words are about as wide as a phone is")
-        ax.set(title="a title that is wider than any phone, so that its line must be broken", xlabel="step")
-        ax.legend()
-    small = phone_layout.phone_layout(fig, style.DPI)
-    box = small.get_tightbbox()
-    assert box.x0 >= -0.05
-    assert box.x1 <= phone_layout.WIDTH + 0.05
-    for ax in small.axes:
-        legend, panel = ax.get_legend().get_window_extent(), ax.get_window_extent()
-        assert legend.y1 <= panel.y0, "a wide legend stands below its panel"
-
-
 # -- faults that a reader sees --------------------------------------------------------------------------------------------
 
 

@@ -147,13 +147,6 @@ def test_weights_of_another_checkpoint_are_refused(tmp_path):
         read_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize("family", ["mistral", "no-such-type"])
-def test_an_unknown_family_is_refused_by_its_name(tmp_path, family):
-    (tmp_path / "config.json").write_text(f'{{"model_type": "{family}"}}')
-    with pytest.raises(UserError, match=f"model_type '{family}'.*gpt2, gpt_neo, gpt_neox, llama, olmo2, qwen2"):
-        read_pretrained(tmp_path)
-
-
 def test_a_hub_cache_by_revision_by_hash_and_a_lone_snapshot(tmp_path):
     place = tmp_path / "snapshots" / "0123456789abcdef"
     saved("olmo2", place)

@@ -133,7 +133,7 @@ def visit(browser: harness.Browser, path: Path) -> Seen:
         browser.resize(width)
         browser.settle()
         for theme in ("dark", "light"):
-            faults[f"{width} {theme}"] = browser.faults(path.stem, theme)
+            faults[f"{width} {theme}"] = browser.faults(theme)
         if width == harness.WIDE:
             asked = (TEXTS, UNREADABLE, KEYBOARD, SEARCHED)
             texts, unreadable, keyboard, searched = map(browser.driver.execute_script, asked)

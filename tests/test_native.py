@@ -110,45 +110,8 @@ def _apart(ours, losses, theirs, their_losses) -> float:
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradients_are_those_of_autograd(task, activation):
-    # both sum some ten thousand terms in single precision; what is wrong in the closed form is wrong by much more (next test)
+    # both sum some ten thousand terms in single precision
     assert _apart(*_gradients(_ensemble(activation, 3, TASKS[task]), TASKS[task])) < 2e-5
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [  # each is compiled anew; `make test` takes the first two
-        ("- mean[n] * k[h][j]", "+ mean[n] * k[h][j]"),
-        ("i < t->L", "i < t->L"),
-        pytest.param("g[n] * (2.0f / t->B)", "g[n] * (1.0f / t->B)", marks=pytest.mark.full),
-        pytest.param("scale * total(dkq[j][i])", "total(dkq[j][i])", marks=pytest.mark.full),
-        pytest.param("(context ? t->noise_scale : t->target_noise_scale)", "t->noise_scale", marks=pytest.mark.full),
-        pytest.param(
-            "for (int i = 0; i < j; i++) x[j] = fused",
-            "for (int i = 1; i < j; i++) x[j] = fused",
-            marks=pytest.mark.full,
-        ),
-        pytest.param("e * (2.0f - e)", "e", marks=pytest.mark.full),
-        pytest.param("v = v * slope", "v = v * f", marks=pytest.mark.full),
-    ],
-)
-def test_a_planted_fault_is_seen(monkeypatch, tmp_path, right, wrong):
-    text = (native.HERE / "attention.c").read_text()
-    if right != wrong:  # the pair that changes nothing shows that the planting itself is not what is seen
-        assert text.count(right) == 1
-    for header in native.HERE.glob("*.h"):
-        (tmp_path / header.name).write_bytes(header.read_bytes())
-    (tmp_path / "attention.c").write_text(text.replace(right, wrong))
-    monkeypatch.setattr(native, "HERE", tmp_path)
-    native.library.cache_clear()
-    try:
-        worst = max(
-            _apart(*_gradients(_ensemble(activation, 3, task), task))
-            for activation in ("softmax", "tanh")
-            for task in TASKS.values()
-        )
-    finally:
-        native.library.cache_clear()
-    assert (worst > 1e-3) == (right != wrong)
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="flags of x86-64")

@@ -116,7 +116,7 @@ def test_a_new_paper_passes_what_every_paper_must_pass(book: Path) -> None:
     form = inside(book, "-m", "ruff", "format", "--check", ".")
     assert form.returncode == 0, form.stdout
     files = [f"tests/test_{name}.py" for name in ("house", "claims_ledger", "margins", "chapters")]
-    chosen = "tiny or test_house or test_claims_ledger or every_reference"  # of margins and chapters its own
+    chosen = "tiny or test_house or test_claims_ledger"  # of margins and chapters its own
     options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", chosen)
     passed = inside(book, "-m", "pytest", *options, "tests/tiny2026", *files)
     assert passed.returncode == 0, passed.stdout[-3000:]

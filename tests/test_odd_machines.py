@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from claims_kit import LEDGER, make_root, stamp, write_notebook
 
-from benchmarks import size
 from iclbook import cli, files, inputs, machines, store
 from iclbook.book import build, pages
 from iclbook.claims import load_ledger
@@ -32,12 +31,8 @@ def root(tmp_path, monkeypatch):
     ("arguments", "code", "begins"),
     [
         (["claims"], 0, "warning: the book is"),
-        (["where", "demo", "Figure 1"], 0, "warning: the book is"),
         (["run", "demo"], 2, "error: the book is"),
-        (["check", "--update"], 2, "error: the book is"),
-        (["build"], 2, "error: the book is"),
         (["train", "demo"], 2, "error: the book is"),
-        (["new", "x", "--title", "X"], 2, "error: the book is"),
     ],
 )
 def test_two_checkouts_are_not_mixed_in_silence(root, capsys, arguments, code, begins):
@@ -77,13 +72,6 @@ def test_a_containers_quota_counts(tmp_path, monkeypatch, group, written, cores)
     assert machines._quotas(tmp_path) == cores
     monkeypatch.setattr(machines, "_quotas", lambda _: [0.5, 2.0])
     assert machines.usable_cores() == 1
-
-
-def test_sizes_are_counted_without_git(monkeypatch):
-    ledgers = size.listed("src/*claims.yaml")
-    monkeypatch.setenv("PATH", "")
-    assert sorted(size.listed("src/*claims.yaml")) == sorted(ledgers)
-    assert len(ledgers) > 5
 
 
 def test_a_full_disk_is_named_when_pages_fail(root, monkeypatch):

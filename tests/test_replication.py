@@ -260,16 +260,6 @@ def test_a_damaged_provenance_or_freeze_is_one_line(root, text):
         replication.require_frozen([load_ledger("demo", root)], root)
 
 
-@pytest.mark.parametrize(("reported", "beyond"), [(1.0, 0.317), (0.5, 0.617)])
-def test_errors_of_half_their_size_are_seen(root, reported, beyond):
-    normal = np.random.default_rng(0).standard_normal((2, 4000))
-    for number, values in enumerate(normal):
-        kept = {"slope": values.tolist(), "slope_se": [reported] * 4000}
-        write_reference(reference_path("demo", "paper", root, draw=number), "demo", Reference(kept))
-    z = replication.replicas(1, root)[0].deviations()["slope"]
-    assert np.mean(np.abs(z) > 1) == pytest.approx(beyond, abs=0.025)
-
-
 @pytest.mark.parametrize("draws", [1, 3])
 def test_predicted_probabilities_come_true(root, draws):
     """Values with a known law: the mean of some draws, then one more. Of the verdicts that the first decide, as many differ as was expected, within two and a half errors."""

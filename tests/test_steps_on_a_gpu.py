@@ -78,25 +78,6 @@ def test_a_chain_is_walked_where_its_numbers_are():
     assert batch(data, data.fixed([0, 1, 2])).context.device == META
 
 
-@pytest.mark.parametrize(
-    "copy",
-    [
-        lambda: torch.zeros(2).to(META),
-        lambda: torch.zeros(()).to(META),
-        lambda: torch.tensor([1.0], device=META),
-        lambda: torch.zeros(2, device=META)[torch.tensor([0])],
-    ],
-)
-def test_a_copy_would_be_seen(copy):
-    with nothing_copied(), pytest.raises(AssertionError, match="cop"):
-        copy()
-
-
-def test_reading_back_would_be_seen():
-    with pytest.raises(RuntimeError, match="meta"):
-        torch.zeros((), device=META).item()
-
-
 @pytest.mark.parametrize("leaving", ["code", "modulo"])
 def test_a_chain_walks_alike_on_a_gpu(leaving):
     chain = StickyChain(leaving=leaving)

@@ -154,21 +154,13 @@ def test_what_unpacks_to_far_more_is_refused_before_it_is_unpacked(tmp_path, mon
             json.dumps(ABOUT | damage).encode()
             for damage in (
                 {"files": None},
-                {"files": ["h2"]},
-                {"files": {"h2": 3}},
                 {"files": {"h2": "/" * 5000}},
                 {"files": {"../h2": "0" * 64}},
-                {"files": {"h" * 5000: "0" * 64}},
-                {"commit": 3},
                 {"commit": "--output=x"},
                 {"commit": "abc1234++"},
-                {"date": 3},
                 {"states": 3},
-                {"may_diverge": 3},
                 {"may_diverge": [[1]]},
                 {"threads": 0},
-                {"threads": None},
-                {"device": {}},
                 {"source": "0123456789abcdef"},
                 {"source": {"store": 3}},
             )

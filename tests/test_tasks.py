@@ -12,14 +12,6 @@ from iclbook.tasks.linear_regression import AffineRegression
 B = 20_000  # prompts of a Monte-Carlo check
 SIGMA = ((1.0, 0.5, -0.2), (0.5, 2.0, 0.3), (-0.2, 0.3, 0.7))
 CODE = {"noise_var": 0.4, "target_noise_var": 0.0, "shared_beta": False, "beta_var": 1.0}
-TASKS = [
-    LinearRegression(d=3, L=4, noise_var=0.1),
-    LinearRegression(d=1, L=2, noise_var=0.0),
-    LinearRegression(d=3, L=4, noise_var=0.3, covariance=SIGMA),
-    MultiTaskRegression(L=4),
-    MultiTaskRegression(L=4, **CODE),
-]
-IDS = ["isotropic", "smallest", "covariance", "multitask text", "multitask code"]
 
 
 def draw(task, width: int = B, lead: tuple[int, ...] = (), seed: int = 0) -> Tensor:
@@ -72,16 +64,6 @@ def test_moments_of_linear_regression(covariance):
     assert_moment(outer(y[0] * x[0], target[0] * x_q), shared)
     # beta has mean zero, so a covariate and its response are uncorrelated
     assert_moment(outer(x[0], y[0][None])[:, 0], torch.zeros(d))
-
-
-def test_gaussian_fourth_moments():
-    """Not only second moments: x is normal, and so is y given x."""
-    task = LinearRegression(d=2, L=3, noise_var=0.5)
-    context, x_q, _ = task.batch(draw(task, seed=1))
-    assert_moment(context[0, :2] ** 4, [3.0, 3.0])
-    assert_moment(x_q**4, [3.0, 3.0])
-    r2 = (context[0, :2] ** 2).sum(0)  # Var(y | x) = |x|^2/2 + 1/2, chi-squared with two degrees: E|x|^4 = 8
-    assert_moment(context[0, 2] ** 4 - 3 * (r2 / 2 + 0.5) ** 2, 0.0)
 
 
 @pytest.mark.parametrize("setting", ["text", "code"])
@@ -161,20 +143,6 @@ def test_noise_is_added_to_the_responses_alone():
         assert_moment(noise**2, s2[0])
         assert_moment((after.target - before.target) ** 2, s2[1])
         assert_moment(noise[0] * noise[1], 0.0)
-
-
-# -- purity -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("task", TASKS, ids=IDS)
-def test_a_batch_is_a_pure_function_of_its_normals(task):
-    normals = draw(task, 7)
-    kept = normals.clone()
-    state = torch.get_rng_state()
-    first, second = task.batch(normals), task.batch(normals)
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    assert torch.equal(normals, kept), "the normals were changed in place"
-    assert torch.equal(torch.get_rng_state(), state), "a task must not draw numbers of its own"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from naive import code_scale, train
+from waiting import wait_until
 
 from iclbook import random
 from iclbook.errors import UserError
@@ -169,9 +169,7 @@ def test_an_interrupted_run_resumes_to_the_same_numbers(tmp_path, monkeypatch, h
             f"from test_trainer import Path, longer; longer().train(Path({str(path)!r}), every_s=0.02, progress=False)"
         )
         process = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parent)
-        while not path.exists():
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_until(lambda: path.exists() or process.poll() is not None)
         process.kill()
         assert process.wait() != 0, "it was interrupted before its end"
     else:

@@ -149,7 +149,12 @@ def pdf(options: argparse.Namespace) -> int:
     option("--only", "STUDY", "train this study only; may be given several times", action="append"),
     flag("--fresh", "train again what already has results"),
     flag("--verify", "train nothing; replay stored runs and compare"),
-    option("--workers", "N", "processes of one thread that share a study's runs (default: one a core, and one on a GPU)", type=positive),
+    option(
+        "--workers",
+        "N",
+        "processes of one thread that share a study's runs (default: one a core, and one on a GPU)",
+        type=positive,
+    ),
     option("--scheduler", "ADDRESS", "train on the Dask cluster with this scheduler (tcp://HOST:PORT)"),
     at_profile("paper"),
     DEVICE,

@@ -1,8 +1,7 @@
-"""agarwal2025: Table 1's measurements and trials, followed runs, regularisation, and mutations that must turn a named claim red."""
+"""agarwal2025: Table 1's measurements and trials, followed runs and regularisation."""
 
 import numpy as np
 import pytest
-from ledgers import holds
 
 from iclbook.papers.agarwal2025 import fair_trial, figure_9, figures_6_to_8
 from iclbook.papers.agarwal2025.figures_6_to_8 import Curves
@@ -43,11 +42,6 @@ def test_an_alternation_pays_two_gradients_a_step():
     sgd = curves(1.98)
     found = fair_trial.fair_values(others["alternating"], sgd, others)["manual/speedup"]
     assert found.value == pytest.approx(1000 / (2 * np.mean([500, 500 / 1.01, 500 / 1.02])))
-
-
-def test_trials_are_decided_by_paired_differences():
-    assert holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", -0.1)
-    assert not holds("agarwal2025/q-schedule", "fair/vs_uniform0.1", 0.1)
 
 
 def test_joined_keeps_the_seeds_apart():

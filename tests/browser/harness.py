@@ -207,15 +207,6 @@ class Browser:
             self._run("document.querySelector('.theme-switch-button')?.click()")
         self._run("document.documentElement.dataset.theme = document.documentElement.dataset.mode = arguments[0]", name)
 
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Save what the reader sees; with ``whole``, the page down to its end."""
-        size = {"captureBeyondViewport": True}
-        if whole:
-            box = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-            size["clip"] = {"x": 0, "y": 0, "width": box["width"], "height": min(box["height"], 12_000), "scale": 1}
-        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", **size})
-        path.write_bytes(base64.b64decode(shot["data"]))
-
     def problems(self) -> list[str]:
         """What went wrong since the page was opened: console errors, failed requests, requests to other machines."""
         self._collect()
@@ -229,15 +220,9 @@ class Browser:
             "return Math.max(d.scrollWidth, document.body.scrollWidth) > window.innerWidth + 1"
         )
 
-    def faults(self, name: str, theme: str) -> list[str]:
-        """What a reader would object to on the open page in this theme: errors, sideways scrolling, squeezed pictures, models that do not run.
-
-        ``ICLBOOK_SCREENSHOTS=FOLDER`` keeps a picture of it under ``name``.
-        """
+    def faults(self, theme: str) -> list[str]:
+        """What a reader would object to on the open page in this theme: errors, sideways scrolling, squeezed pictures, models that do not run."""
         self.theme(theme)
-        if folder := os.environ.get("ICLBOOK_SCREENSHOTS"):
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self.screenshot(Path(folder) / f"{name}-{self._run('return innerWidth')}-{theme}.png")
         found = self.problems()
         if self.scrolls_sideways():
             found.append("scrolls sideways")

@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 
 from iclbook import theory
-from iclbook.papers.he2025 import loss
 from iclbook.papers.he2025.circuits import Heads, read_heads
 
 
@@ -23,25 +22,6 @@ def synthetic(omega, mu, d: int = 5, kq_noise: float = 0.0, ov_noise: float = 0.
     row *= ov_noise * np.abs(mu)[..., None] / np.linalg.norm(row, axis=-1, keepdims=True)
     ov = np.concatenate([row, mu[..., None]], -1)[..., None, :]
     return {"steps": np.arange(len(omega)), "kq": kq / scale, "ov": ov, "loss": np.zeros(omega.shape[:2])}
-
-
-def on_manifold(
-    n_heads: int, d: int = 5, L: int = 40, s2: float = 0.1, gamma: float = 0.13
-) -> tuple[np.ndarray, np.ndarray]:
-    """omega and mu (H,) on the solution manifold, heads of one sign sharing its mu unequally; one head at its own optimum."""
-    if n_heads == 1:
-        best = loss.single_head_approx(d, L, s2)
-        return np.array([best.omega]), np.array([best.mu])
-    signs = np.where(np.arange(n_heads) % 2 == 0, 1.0, -1.0)
-    shares = np.arange(1.0, n_heads + 1)
-    for s in (1.0, -1.0):
-        shares[signs == s] /= shares[signs == s].sum()
-    return gamma * signs, float(loss.manifold_mu(gamma, d, L, s2)) * signs * shares
-
-
-def settled_group(omega: np.ndarray, mu: np.ndarray, scale: float = 1.0) -> dict[str, np.ndarray]:
-    """A group of one run that stands at omega, mu (H,) in all of three records; ``scale`` is the model's factor on scores."""
-    return synthetic(*(np.broadcast_to(v, (3, 1, len(omega))) for v in (omega, mu)), scale=scale)
 
 
 def heads(omega, mu, steps=None, **noise_sizes) -> Heads:

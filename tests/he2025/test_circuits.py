@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from he2025.circuits_kit import synthetic
+from he2025.circuits_kit import still, synthetic
+from ledgers import GREEN, RED, failing, judge
 
 from iclbook import theory
 from iclbook.models import Attention
-from iclbook.papers.he2025 import loss, true_loss
+from iclbook.papers.he2025 import loss, trained_circuits, true_loss
 from iclbook.papers.he2025.circuits import Heads, code_scale, read_heads, settled
 from iclbook.papers.he2025.figures_3_2_to_3_5 import UNUSED, USED, read_multi_heads
 from iclbook.papers.he2025.runs import squared_errors
@@ -36,6 +37,21 @@ def test_read_heads_of_a_reduced_model():
     np.testing.assert_allclose(heads.mu, MU, rtol=1e-6)
     assert not heads.kq_deviation.any()
     assert heads.omega.dtype == np.float64
+
+
+@pytest.mark.parametrize("flipped", ["omega", "mu", "both"])
+def test_a_head_of_the_wrong_sign_fails_figure_2_2(flipped):
+    signs, alike = np.array([[1.0, -1.0]]), np.ones((1, 2))
+    values, red = {}, {}
+    for reading in ("text", "code"):
+        omega, mu = (0.13 * (alike if flipped != "mu" else signs), 3.5 * (alike if flipped != "omega" else signs))
+        for found, heads in ((values, still(0.13 * signs, 3.5 * signs)), (red, still(omega, mu))):
+            found |= trained_circuits.two_heads({reading: heads})
+    assert judge("he2025/fig2.2", values).word in GREEN
+    result = judge("he2025/fig2.2", red)
+    assert result.word in RED
+    part = "omega_product" if flipped == "both" else "omega_mu"
+    assert {f"fig2.2/text/{part}", f"fig2.2/code/{part}"} <= failing(result)
 
 
 def test_what_heads_say_of_themselves():

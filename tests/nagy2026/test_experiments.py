@@ -1,4 +1,4 @@
-"""What nagy2026's controlled experiments measure: against scipy, against Monte Carlo, and mutations that must turn a named claim red."""
+"""What nagy2026's controlled experiments measure: against scipy and against Monte Carlo."""
 
 import itertools
 import math
@@ -196,20 +196,6 @@ def test_construction_against_autograd(d, n_outputs):
         answers = von_oswald.layer_answers(von_oswald.construct(d, n_outputs, eta), zero, x, y, queries, layers)
         expected = queries @ steps(zero, layers).T
         np.testing.assert_allclose(answers, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("part", ["output", "value", "key"])
-def test_a_broken_construction_is_no_gradient_step(part, monkeypatch):
-    right = von_oswald.construct
-
-    def construct(d, *args):
-        layer = right(d, *args)
-        parts = {k: getattr(layer, k).copy() for k in ("query", "key", "value", "output")}
-        parts[part] *= -1
-        return von_oswald.LinearAttention(**parts)
-
-    monkeypatch.setattr(von_oswald, "construct", construct)
-    assert min(von_oswald.gaps(d)[0] for d in (3, 8)) > 0.1
 
 
 # -- section 5 as real attention --------------------------------------------------------------------------------------------

