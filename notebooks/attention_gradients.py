@@ -224,11 +224,8 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # The paper shows one run in four figures, so we judge all four at *one* setting for each reading. Among settings whose first attention covers at least nine tenths of the five positions,
 # a rule chooses the one with the largest share of runs that sharpen along a smooth loss (framed; the share is small).
 #
-# | Bias frozen, bias trained | |
-# |---|---|
-# | scale chosen | {glue:text}`toy/scale` |
-# | rate chosen | {glue:text}`toy/rate` |
-# | largest share that sharpens at rate 0.01 (the paper's, on its chain) from scales below 1 | {glue:text}`toy/stated_rate` |
+# It chooses the scales {glue:text}`toy/scale` and the rates {glue:text}`toy/rate` (bias frozen, then trained). At rate 0.01, the paper's on its chain, at most {glue:text}`toy/stated_rate` of the runs
+# sharpen from a scale below 1.
 #
 # The shares in the next table are of new seeds, which did not choose the setting. The figures draw one *smooth run*: of the runs that sharpen along a smooth loss, the one whose final loss and
 # number of positions rank nearest to their medians. *Specialisation* is the middle eight tenths of the fall in the number of positions attended to.
@@ -391,13 +388,12 @@ record.all(
 )
 record("chain/spread_small", tables["small"]["loss_sgd_sd"])
 record.verdicts("table1", "fig6-8", "approach")
-figures_6_to_8.table_beside_ours(
-    {"published": tables["code"], "text's": tables["text"]}
-)
+figures_6_to_8.table_beside_ours(tables["code"], "the published chain")
 
 # %% [markdown]
 # *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss (thin line), with their standard
-# deviations.* The table above says where a mean of five seeds like the paper's is expected, and whether the printed means of schedule and SGD lie inside. Each printed standard deviation, divided
+# deviations.* The table above says where a mean of five seeds like the paper's is expected,
+# and whether the printed mean lies inside; the other arm's should not. Each printed standard deviation, divided
 # by ours on the published chain, should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of
 # draws of five of our seeds, the share {glue:text}`table1/code/p_share` has one as small.
 #
@@ -412,6 +408,9 @@ figures_6_to_8.table_beside_ours(
 # | as published | {glue:text}`chain/spread_sgd` | {glue:text}`table1/code/loss_sgd` | {glue:text}`table1/code/loss_em` |
 # | half as large | {glue:text}`chain/spread_small` | {glue:text}`table1/small/loss_sgd` | {glue:text}`table1/small/loss_em` |
 # | printed | 0.007 | 2.058 | 1.970 |
+
+# %% tags=["remove-input"]
+figures_6_to_8.table_beside_ours(tables["text"], "the text's chain", folded=True)
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Trajectories of values (the paper's Figure 9)
@@ -457,7 +456,7 @@ record.verdicts("kl", "clusters")
 # the divergence is {glue:text}`kl/mean` nats, {glue:text}`kl/end` of what the schedule knows. Section 9.4 expects values to gather in clusters, and they
 # hardly do. The *silhouette* is 1 for tight groups far apart, 0 for none.
 #
-# | Silhouette of values by their input's symbol | SGD, EM-like |
+# | Silhouette of values by their input's symbol | SGD, then schedule |
 # |---|---|
 # | before training | {glue:text}`clusters/start` |
 # | after | {glue:text}`clusters/end` |
@@ -475,7 +474,7 @@ record.all(figure_9.learned_map_values(em, kept["em"]))
 # *Training amplifies the random map that a head starts with, and SGD amplifies the same one; no diagonal emerges. Attention on each symbol (column) by queries that show each symbol (row), over
 # uniform attention, on a logarithmic scale: before training, under the schedule, and under SGD at the same loss.*
 #
-# | Attention | each seed |
+# | Attention | seed by seed |
 # |---|---|
 # | on the query's own symbol, over chance, before training | {glue:text}`map/own_before` |
 # | the same after the schedule | {glue:text}`map/own_after` |
@@ -546,7 +545,8 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 # | ten times on $W_Q$ and $W_K$ alone | {glue:text}`fair/vs_qk10` | {glue:text}`fair/vs_qk10_se` |
 # | Adam at 0.001 | {glue:text}`fair/vs_adam0.001` | {glue:text}`fair/vs_adam0.001_se` |
 #
-# Seeds, row by row: {glue:text}`fair/seeds`. At its best step Adam is ahead of the schedule (Figure 1). But Adam and rate 1 for everything go on to learn their sequence by heart.
+# Seeds, row by row: {glue:text}`fair/seeds`. At its best step Adam is ahead of the schedule (Figure 1). But Adam and rate 1 for everything go on to learn their sequence by heart: at the
+# end the losses on the trained and on a held-out sequence are {glue:text}`fair/by_heart` (first rate 1, then Adam).
 #
 # By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed on these seeds. At these rates only steps times rate counts. To reach SGD's final loss this product must be
 # {glue:text}`fair/flow_law` times SGD's, at uniform rates of 0.02 and of 0.1.
@@ -630,8 +630,8 @@ record.verdicts("diagnostics", "regularisation")
 #
 # Column sums do tell which values matter: with the loss's change when a value is left out they have a rank correlation of {glue:text}`diag/usage`.
 #
-# Section 8.2's LayerNorm and dropout act as described, on chains of 200 symbols with {glue:text}`reg/seeds` seeds. With LayerNorm on values their directions move almost as without it (median cosine
-# {glue:text}`reg/direction`). Dropout (rates 0.2, 0.5) evens the column usage in a share of {glue:text}`reg/dropout_even` of the seeds, and spreads attention out in {glue:text}`reg/dropout_spread`.
+# Section 8.2's LayerNorm and dropout were tried on chains of 200 symbols, with {glue:text}`reg/seeds` seeds. With LayerNorm on values their directions move almost as without it (median cosine
+# {glue:text}`reg/direction`). Dropout (rates 0.2, 0.5) evens column usage in shares {glue:text}`reg/dropout_even` of the seeds, and spreads attention out in {glue:text}`reg/dropout_spread`.
 
 # %% [markdown]
 # ## Content-based routing beyond attention
@@ -700,12 +700,12 @@ record.verdicts("conj9.2", "conj9.3")
 # error in the entropy of its answer, 0.416 bits, is almost that of knowing nothing. That LSTM is nine layers deep without residual connections, which the other models have. In our own, much smaller
 # wind tunnel none of four models fails.
 #
-# | Error of the entropy, bits | |
-# |---|---|
-# | printed: transformer, Mamba, LSTM | 0.049, 0.031, 0.416 |
-# | the same, over that of a filter that never looks back | {glue:text}`lstm_baseline/printed_ratios` |
-# | the uniform answer, on the first 15 and on all 20 observations | {glue:text}`lstm_baseline/uniform` |
-# | a filter that never looks back, on the same | {glue:text}`lstm_baseline/memoryless` |
+# | Printed error of the entropy | transformer | Mamba | LSTM |
+# |---|---|---|---|
+# | bits | 0.049 | 0.031 | 0.416 |
+#
+# On the first 15 and on all 20 observations a filter that never looks back has {glue:text}`lstm_baseline/memoryless` bits, and the uniform answer {glue:text}`lstm_baseline/uniform`. Over the filter's on
+# all 20, the printed errors are {glue:text}`lstm_baseline/printed_ratios`.
 #
 # Here is the wind tunnel, much reduced: three states and symbols, bijections of eight symbols, two residual layers. Transformer, selective SSM, LSTM and an MLP that sees the whole prefix have about as
 # many parameters; {glue:text}`tunnel/seeds` seeds each, one learning rate for all, {glue:text}`tunnel/minutes` minutes on a busy processor. Exact posteriors are checked against sums over
