@@ -195,8 +195,8 @@ record.all(construction.figure_three(solution) | construction.simplifications_eq
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
-# The second layer's matrix has a block for each pair of heads. The query ends with its last symbol; in the context a response follows it. So a symbol that is $h-1$ tokens
-# back in the query is $h$ tokens back in the context, and what head $h-1$ finds for the query (head 0: its last symbol) must be compared with what head $h$ finds in the context: $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
+# The second layer's matrix has a block for each pair of heads. The query ends with its last symbol; in the context a response follows it. So what head $h-1$ finds for the query
+# (head 0: its last symbol) must be compared with what head $h$ finds in the context: $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
 # {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong key a share $1/k$ of a match.
 #
 # The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over

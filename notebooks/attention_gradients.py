@@ -184,8 +184,7 @@ style.show()
 record.verdicts("signs", "toward-users")
 
 # %% [markdown]
-# Two of the dark sentences meet rare exceptions at another draw, at the limits of the test: rounding in a run whose loss had exploded, and heavy keys too near the average to count. The rest depends on
-# how the sentence is read:
+# Two dark ones meet rare exceptions at another draw, at the limits of the test: a loss that had exploded, heavy keys too near the average to count. The rest depends on how a sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases: the step on the
@@ -202,7 +201,7 @@ record.verdicts("signs", "toward-users")
 # Five positions, two-dimensional values, random labels, one head, one hundred steps. The paper states neither the size of the first weights' "small Gaussian entries" nor the learning rate.
 # Nor does it say whether the bias of the logits is trained: equation 7 has one, section 3 gives it no gradient. Both readings are run.
 #
-# Here is a grid of initial scales and rates with the bias frozen, {glue:text}`toy/seeds` seeds in each cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
+# Here is a grid of initial scales and rates, bias frozen, {glue:text}`toy/seeds` seeds a cell. The *effective number* of positions that a query attends to is $\exp(\text{entropy})$ of its
 # weights. Attention *sharpens* if this number ends at most at half of five and the loss has fallen. A loss is *smooth* if no step raises it by more than a hundredth of its start.
 
 # %% mystnb={"image": {"alt": "Three heat maps over initial scale and learning rate. Attention sharpens more at larger scales and rates; the loss is smooth at small rates; both together are more frequent at larger scales."}} tags=["hide-input"]
@@ -222,7 +221,7 @@ record("toy/seeds", seeds := len(swept["frozen/start"]))
 # attention long stays near uniform, because the gradients of $W_Q$ and $W_K$ are of third order in the weights; a rate that sharpens it often makes the loss jump.
 #
 # The paper shows one run in four figures, so we judge all four at *one* setting for each reading. Among settings whose first attention covers at least nine tenths of the five positions,
-# a rule chooses the one with the largest share of runs that sharpen along a smooth loss (framed; the share is small).
+# a rule chooses the one with the largest share of runs that sharpen along a smooth loss (framed).
 #
 # It chooses the scales {glue:text}`toy/scale` and the rates {glue:text}`toy/rate` (bias frozen, then trained). At rate 0.01, the paper's on its chain, at most {glue:text}`toy/stated_rate` of the runs
 # sharpen from a scale below 1.
@@ -282,8 +281,8 @@ style.show(of=[swept])
 record.verdicts("fig5")
 
 # %% [markdown]
-# Specialisation takes {glue:text}`fig4/window` of the steps (bias frozen, trained). Values have two dimensions here, so two components hold all of their motion. The first holds {glue:text}`fig5/pc1`
-# of the squared displacements in the median run. Is that more than chance? Each run is ranked among 2,000 runs made up of its own displacements turned in random directions:
+# Specialisation takes {glue:text}`fig4/window` of the steps (bias frozen, trained). Values have two dimensions here, so two components hold all of their motion. The first holds
+# {glue:text}`fig5/pc1` of the squared displacements in the median run. Is that more than chance? Each run is ranked among 2,000 runs made up of its own displacements turned in random directions:
 #
 # | Mean rank (chance: 0.5) | bias frozen | bias trained |
 # |---|---|---|
@@ -392,8 +391,7 @@ figures_6_to_8.table_beside_ours(tables["code"], "the published chain")
 
 # %% [markdown]
 # *The schedule (green) reaches SGD's loss sooner (paper: Figures 6 to 8). Published chain; diamonds: the printed ends, and the printed steps to SGD's loss (thin line), with their standard
-# deviations.* The table above says where a mean of five seeds like the paper's is expected,
-# and whether the printed mean lies inside; the other arm's should not. Each printed standard deviation, divided
+# deviations.* The table above says where a mean of five seeds like the paper's is expected, and whether the printed mean is inside; the other arm's should not be. Each printed standard deviation, divided
 # by ours on the published chain, should lie between {glue:text}`table1/code/spread_low` and {glue:text}`table1/code/spread_high`. The paper's $p$ value, of schedule against SGD, is not unusual: of
 # draws of five of our seeds, the share {glue:text}`table1/code/p_share` has one as small.
 #
@@ -545,8 +543,8 @@ record.verdicts("q-schedule", "q-uniform-rate", "manual-em", "gap")
 # | ten times on $W_Q$ and $W_K$ alone | {glue:text}`fair/vs_qk10` | {glue:text}`fair/vs_qk10_se` |
 # | Adam at 0.001 | {glue:text}`fair/vs_adam0.001` | {glue:text}`fair/vs_adam0.001_se` |
 #
-# Seeds, row by row: {glue:text}`fair/seeds`. At its best step Adam is ahead of the schedule (Figure 1). But Adam and rate 1 for everything go on to learn their sequence by heart: at the
-# end the losses on the trained and on a held-out sequence are {glue:text}`fair/by_heart` (first rate 1, then Adam).
+# Seeds, row by row: {glue:text}`fair/seeds`. At its best step Adam beats the schedule (Figure 1). But Adam and rate 1 for everything learn their sequence by heart: their
+# final losses, trained and held out, are {glue:text}`fair/by_heart` (rate 1 first).
 #
 # By interpolation a uniform rate of {glue:text}`fair/equal_rate` has the schedule's speed on these seeds. At these rates only steps times rate counts. To reach SGD's final loss this product must be
 # {glue:text}`fair/flow_law` times SGD's, at uniform rates of 0.02 and of 0.1.
