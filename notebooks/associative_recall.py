@@ -61,7 +61,7 @@ READINGS = {
 # ## The task
 #
 # Take the orderings $\pi$ of $k$ symbols and a random map $f$ from orderings to responses. The sequence is $\pi_1, f(\pi_1), \pi_2, f(\pi_2), \dots$ through all $k!$ of them,
-# then a query $q$: one of the orderings, chosen at random. The right answer, $f(q)$, stands somewhere in the context. Figure 2 draws the smallest case.
+# then a query $q$: one of the orderings, chosen at random. The right answer, $f(q)$, stands somewhere in the context. The smallest case:
 
 # %% mystnb={"image": {"alt": "One sequence: symbols 0 1 then a response, symbols 1 0 then a response, and the query; an arrow leads from the question mark to the response that follows the same symbols."}} tags=["hide-input"]
 small = AssociativeRecall(2, 2)
@@ -195,8 +195,8 @@ record.all(construction.figure_three(solution) | construction.simplifications_eq
 record.verdicts("full-model", "fig3", "simplified")
 
 # %% [markdown]
-# The second layer's matrix has a block for each pair of heads. From a response a symbol is one token farther back than from the query's last symbol. So what head $h-1$ finds for the query (head 0: that
-# symbol) must be compared with what head $h$ finds in the context: $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
+# The second layer's matrix has a block for each pair of heads. The query ends with its last symbol; in the context a response follows it. So what head $h-1$ finds for the query
+# (head 0: its last symbol) must be compared with what head $h$ finds in the context: $\beta$ belongs above the diagonal. Even there, the loss falls more slowly than $e^{-c}$ (log slope
 # {glue:text}`full/rate`): near the beginning of the sequence the last head finds nothing $k$ tokens back, spreads over what there is, and gives a wrong key a share $1/k$ of a match.
 #
 # The paper then simplifies: (A0) heads see a window, (A1) the second layer is held in the shape of the solution, (A2) the query side is put at its solution, (A3) the last softmax runs over
@@ -356,7 +356,7 @@ record.verdicts(
 # |---|---|
 # | measured time over that of the chain, $\varepsilon = 0.003$ | {glue:text}`stitch/carried` |
 # | measured time over that of the paper's stitching | {glue:text}`stitch/afresh` |
-# | later than the jump before by the factor, dot product | {glue:text}`losses/durations_dp` |
+# | time of a jump over that of the jump before, dot product | {glue:text}`losses/durations_dp` |
 # | the same, cross-entropy | {glue:text}`losses/durations_ce` |
 #
 # How well the loss rests on a plateau depends on how far apart the heads start:
@@ -369,7 +369,7 @@ record.verdicts(
 #
 # With the window of three plateaus grow with the *logarithm* of the factor only, so heads that differ by 4 jump almost together.
 #
-# ### Figures 1 and 4
+# ### The paper's Figures 1 and 4
 #
 # The paper shows attention at steps 800, 1750 and 4500, after one, two and three jumps, and says neither the learning rate $\eta$ nor the momentum $\mu$ nor the initial $\beta$.
 # A head that jumps at flow time $t$ does so at step $t(1-\mu)/\eta$, so the flows tell which settings fit; only $\eta/(1-\mu)$ enters. {glue:text}`fig1/tried` initial $\beta$ of
@@ -380,14 +380,15 @@ record.verdicts(
 values, runs = figures_1_and_4.trained(READINGS, 50 if paper else 8)
 record.all(values)
 
-# %% mystnb={"image": {"alt": "Training with the window of four: a staircase of the loss with a sentence on every tread, from knows nothing to solved; above it attention early and at the three printed steps, where one, two and three heads attend to their own offset; below it the three beta rise one after another."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Training with the window of four: a staircase of the loss with a sentence on every tread, from knows nothing to solved; above it attention early and at the three printed steps, where one, two and three heads attend to their own offset; below it the three beta rise one after another."}} tags=["hero", "hide-input"]
 draw.training(READINGS["order"], runs["fig1", "order"])
 style.show()
 
 # %% [markdown]
-# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own offsets (columns), and each $\beta$ rises as the loss falls
-# (paper: Figure 1). On each tread: how many symbols the model knows, and how many orderings are left. Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds` seeds. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one
-# smaller by a factor of {glue:text}`fig1/ratio`.*
+# *Every stair is one more token matched: at the printed steps (dashed) one, two and three heads attend to their own token of the query, and the strength $\beta$ of each head rises as the loss falls
+# (paper: Figure 1). On each tread: how many symbols the model knows, and how many orderings are left. Columns: offsets 1 to 4 back.* Window of four, SGD with momentum 0.9, one of {glue:text}`fig1/seeds`
+# seeds. Learning rate {glue:text}`fig1/rate` (fitting: {glue:text}`fig1/rate_low` to {glue:text}`fig1/rate_high`), largest initial $\beta$ {glue:text}`fig1/scale`, each next one smaller by a factor of
+# {glue:text}`fig1/ratio`.
 
 # %% tags=["remove-input"]
 record.verdict("recall2025/fig1")
@@ -398,8 +399,8 @@ style.show()
 
 # %% [markdown]
 # *With the window of three, the paper's $k$, the heads follow each other too, from starts farther apart. Learning rate {glue:text}`fig1/k/rate` (fitting: {glue:text}`fig1/k/rate_low` to
-# {glue:text}`fig1/k/rate_high`), largest initial $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by a factor of {glue:text}`fig1/k/ratio`.* So Figure 1 does not tell the readings apart:
-# they differ in the $\beta$ that they need.
+# {glue:text}`fig1/k/rate_high`), largest initial $\beta$ {glue:text}`fig1/k/scale`, each next one smaller by a factor of {glue:text}`fig1/k/ratio`.* So the paper's Figure 1 does not tell the
+# readings apart: they differ in the $\beta$ that they need.
 
 # %% mystnb={"image": {"alt": "The same with the order of beta reversed: head three becomes active first, then head two, then head one."}} tags=["hide-input"]
 draw.training(READINGS["order"], runs["fig4", "order"])
@@ -440,8 +441,8 @@ record.all(subsequent_jumps.stationarity_values(still) | subsequent_jumps.jump_c
 record.verdicts("propA.2", "q-later-jump", "jumps")
 
 # %% [markdown]
-# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$ (slope of its logarithm in $c$, after division by $\sqrt c$:
-# {glue:text}`propA2/slope`), a little more than the $O(e^{-c})$ that is claimed. The initialisation sets $\beta = c$ instead, and the gradient is far smaller. There is one jump fewer than tokens: the
+# How little do learned heads move? In the proof $c$ is the score that a match adds. The gradient is then of order $\sqrt c\, e^{-c}$, a little more than the $O(e^{-c})$ that is
+# claimed: the logarithm of the gradient over $\sqrt c$ has the slope {glue:text}`propA2/slope` in $c$. The initialisation sets $\beta = c$ instead, and the gradient is far smaller. There is one jump fewer than tokens: the
 # paper's $k$ jumps on order $k+1$. With as many heads as tokens the last one has nothing left to learn when all tokens but one are matched: its $\beta$ has grown by the factors
 # {glue:text}`jumps/last_beta` (orders 2 to 4) when the flow is ended.
 
@@ -477,9 +478,9 @@ record.verdicts("order", "q-order-census")
 # ## Do the simplifications matter?
 #
 # The paper calls A0, A2 and A3 mild. Here each is lifted alone and together with the others, order three, and the flow starts from $\beta = (0.3, 0.1, 0.03)$, $w = 0$. Stages are judged twice: by
-# when heads become active, and by the loss after the output is divided by its sum over the responses, whose plateaus are the same in every variant.
+# when heads become active, and by the *normalised* loss, of the output divided by its sum over the responses: its plateaus are the same in every variant.
 
-# %% mystnb={"image": {"alt": "Loss of eight models against time, a panel each. With the window kept, lifting A3 starts higher and brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "Loss of eight models against time, a panel each. With the window kept, lifting A3 brings the two drops close together. With the window lifted, learning is slower, and the two models without A3 stay at their start."}} tags=["hide-input"]
 found = simplifications.lifted()
 draw.lifted(found, AssociativeRecall(simplifications.LIFTED_ORDER, stages.R))
 style.show()
@@ -493,8 +494,8 @@ if paper:
 record("full/A6_difference", simplifications.normalised_difference())
 
 # %% [markdown]
-# *The two jumps stay apart without A2, and run together without A3 (window kept). Loss of the eight variants, order three, a panel with the window of A0 and one without; dotted: plateaus of $m$ matched tokens.*
-# At order four not all jumps survive without A2 ([next section](#the-query-side)).
+# *The two jumps stay apart without A2, and run together without A3 (window kept). Normalised loss of the eight variants, order three, a panel with the window of A0 and one without; dotted: plateaus of $m$ matched tokens.*
+# At order four the jumps do not stay apart without A2 ([next section](#the-query-side)).
 
 # %% tags=["remove-input"]
 record.verdicts("q-idle-head", "q-simplifications")
@@ -511,7 +512,7 @@ record.verdicts("q-idle-head", "q-simplifications")
 # Appendix A.6 says that the argument holds where $\beta_1 > \beta_2 > \beta_3$; appendix A.2 says, without that condition, that A2 does not affect the dynamics. It does: at order four, without A2, the third head
 # stays inactive where $\beta$ falls from head to head; where it rises, all jumps merge.
 
-# %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Beta falling: two stages, then the last drop follows at once and the third head stays silent. Beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
+# %% mystnb={"image": {"alt": "A2 lifted, loss and activation of three heads. Beta falling: three drops, the last one soon after the second, and the third head stays inactive. Beta rising: one long plateau, then everything drops together."}} tags=["hide-input"]
 record.all(simplifications.a2_values())
 draw.own_queries(simplifications.falling_and_rising())
 style.show()
@@ -523,10 +524,9 @@ style.show()
 record.verdicts("full-dynamics", "a2-mild")
 
 # %% [markdown]
-# With A2 the jumps
-# stay apart in {glue:text}`a2/kept_apart` orders of six, without it in {glue:text}`a2/apart`. Where $\beta$ falls, the first two stages are there. The third is not: learned heads keep turning, as
-# query and key now grow together, until the second attends to two offsets at once; {glue:text}`a2/falling_active` of three heads become active. Where $\beta$ rises, as in Figure 4, the first
-# plateau is the only one.
+# Jumps are apart if each comes at least 1.2 times as late as the one before. With A2 they are in {glue:text}`a2/kept_apart` orders of six, without it in {glue:text}`a2/apart`. Where $\beta$ falls, the
+# loss still falls three times, but its third drop comes only {glue:text}`a2/falling_apart` times as late as the second. Head 2 makes it, not head 3: learned heads keep turning, as query and key now grow
+# together, until head 2 attends to two offsets at once; {glue:text}`a2/falling_active` of three heads become active. Where $\beta$ rises, as in the paper's Figure 4, all drops come at once.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### The last softmax
@@ -566,9 +566,9 @@ record.all(end_to_end.free_values(free))
 record.verdicts("end-to-end", "mirror")
 
 # %% [markdown]
-# With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; the
-# others stay where two tokens are matched. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times: a free matrix is one factor where $\beta^2$ is two,
-# so the paper's lengths cannot be tested on it. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides.
+# With the window kept all seeds learn the task. With everything lifted a share of {glue:text}`free/learned_lifted` do within 6,000 steps; most of
+# the others end near the plateau of two matched tokens. From scale 0.01 the first fall comes {glue:text}`free/first_later` times later than from 0.1, not ten times. The simplified model has $\beta$ twice, as $\beta^2$, and a free
+# matrix enters once, so it does not test the paper's law of lengths. Say that a loss "rests" at a plateau if it falls there at most a tenth as fast as at the jumps on both sides.
 #
 # | Rests at the first and second inner plateau | share of the seeds |
 # |---|---|

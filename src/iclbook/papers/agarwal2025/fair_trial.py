@@ -118,7 +118,8 @@ def plot_fair_trial(every: Mapping[str, Curves], floor: float, held_out_floor: f
         colour = COLOUR["sgd"] if one_rate else COLOUR["em"] if name in ("em", "alternating") else style.PALETTE[6]
         look = {"color": colour, "lw": 2.6 if name == "em" else 1.3}
         if name in ("sgd", "em", "o10", "uniform0.1", "uniform1"):  # their ends lie apart
-            left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], **look)
+            dash = (0, (1, 1.6)) if name == "o10" else "-"  # it lies on the schedule, which is thicker
+            left.plot(every[name].steps, every[name]["nll"].mean(1), label=ARM_NAMES[name], ls=dash, **look)
         right.plot([held_out_floor, best[name]], [-n, -n], **look)
         right.plot(best[name], -n, "o", color=colour, ms=5.5)
         beside = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 8.5, "color": colour}

@@ -225,7 +225,7 @@ def plot_loss(run: Ensemble, r: int) -> Figure:
         low, middle, high = np.nanquantile(values, (0.1, 0.5, 0.9), axis=1)
         ax.fill_between(steps, low, high, color=grey, alpha=0.3, lw=0, label="80 % of seeds")
         ax.plot(steps, middle, color=grey, ls=(0, (4, 2)), label="median")
-        ax.plot(steps, values[:, r], color=style.COLOURS["measured"], label="typical run")
+        ax.plot(steps, values[:, r], color=style.COLOURS["measured"], label="smooth run")
         ax.set(title=title, xlabel="step", ylabel=label, ylim=(0, None))
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return fig
@@ -247,13 +247,13 @@ def plot_values(run: Ensemble, r: int) -> Figure:
         ax.annotate(f"$v_{j + 1}$", shown[-1, j], textcoords="offset points", xytext=(6, 4), fontsize=11)
     ax.plot([], [], "o", mfc=style.GROUND, mec=colour, label="start")
     ax.plot([], [], "o", color=colour, label="end")
-    ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="typical run")
+    ax.set(xlabel="principal axis 1", ylabel="principal axis 2", title="smooth run")
     ax.margins(0.12)
     ax.legend(fontsize=8)
     shares = first_shares(displacements(run))
     axes[1].hist(shares, np.linspace(0.5, 1, 26), color=style.COLOURS["measured"])
     top = axes[1].get_ylim()[1]
-    for value, name, height in ((shares[r], "typical run", 0.52), (np.median(shares), "median", 0.72)):
+    for value, name, height in ((shares[r], "smooth run", 0.52), (np.median(shares), "median", 0.72)):
         axes[1].axvline(value, color=style.INK, lw=1, ls=(0, (1, 1.6)))
         axes[1].text(value - 0.008, height * top, name, ha="right", fontsize=8)
     axes[1].set(xlabel="share of the first component", ylabel="runs", title="displacements, all seeds")
@@ -272,5 +272,5 @@ def plot_attention_at(run: Ensemble, step: int, scale: float, others: Mapping[fl
     ax.plot(own, color=style.COLOURS["dummy"], lw=1)
     ax.plot(own[: step + 1], color=style.COLOURS["measured"], lw=2.2)
     ax.plot(step, own[step], "o", color=style.COLOURS["measured"], ms=7)
-    ax.set(xlabel="step", ylabel="summed loss (nats)", ylim=(0, 9), title=f"initial scale {scale:g}")
+    ax.set(xlabel="step", ylabel="summed loss (nats)", ylim=(0, None), title=f"initial scale {scale:g}")
     return fig

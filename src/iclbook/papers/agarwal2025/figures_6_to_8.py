@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -161,25 +160,24 @@ def table_values(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def table_beside_ours(chains: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Table 1 beside ours on each chain, the interval in which a mean of five seeds is expected, and whether the printed numbers of this and of the other arm lie in it."""
+def table_beside_ours(found: Mapping[str, Any], chain: str, folded: bool = False) -> Table:
+    """Table 1 beside ours on a chain, the interval in which a mean of five seeds is expected, and whether the printed numbers of this and of the other arm lie in it."""
     printed, rows = printed_table(), []
-    for (chain, found), (key, other) in product(chains.items(), ROWS.items()):
+    for key, other in ROWS.items():
         mean, sd = printed[key]
         metric, _, arm = key.partition("_")
         digits = ".0f" if key == "steps" else ".3f"
         own, width = found[key], found[f"{key}_width"]
         row = {
-            "chain": f"{chain}, {found['seeds']} seeds",
             "at the end": f"{TITLES[metric]}, {NAME[arm]}" if arm else "steps to SGD's loss",
             "printed": f"{mean:{digits}} \u00b1 {sd:{digits}}",
-            "ours": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
+            f"ours, {found['seeds']} seeds": f"{own:{digits}} \u00b1 {found[f'{key}_sd']:{digits}}",
             "a mean of 5 seeds": f"{own - width:{digits}} to {own + width:{digits}}",
             "printed is": "inside" if abs(own - mean) <= width else "outside",
-            "the other arm's is": "inside" if abs(printed[other][0] - mean) <= width else "outside",
+            "printed for the other arm is": "inside" if abs(printed[other][0] - mean) <= width else "outside",
         }
         rows.append(row)
-    return Table(rows, {heading: heading for heading in rows[0]}, "Table 1 beside ours")
+    return Table(rows, {heading: heading for heading in rows[0]}, f"Table 1 beside ours, on {chain}", folded)
 
 
 #: Of this chapter: the schedule, one rate for everything (SGD's or a larger one), the values, and attention with the contexts.

@@ -159,7 +159,7 @@ def plot_sentences(shares: Mapping[str, float | Estimate]) -> Figure:
     colours = [style.INK if share == 1 else style.COLOURS["measured"] for _, share in rows]
     ax.barh(y - 0.19, [share for _, share in rows], color=colours, height=0.12)  # close below its own sentence
     for at, (_, share), colour in zip(y, rows, colours, strict=True):
-        said = {0: "never", 1: "always"}.get(share, f"{share:.0%}")
+        said = {0: "none", 1: "all"}.get(share, f"{share:.0%}")
         ax.text(1.2, at + 0.24, said, ha="right", va="center", fontsize=8, color=colour)
     ax.set_yticks(y + 0.24, [name for name, _ in rows], fontsize=8.5, ha="left")
     ax.tick_params(axis="y", length=0, pad=-3)

@@ -148,11 +148,11 @@ def show_orders(pop: Population, until: float, few: bool) -> None:
         frame,
         [
             Slider("order", "initial order", tuple(names)),
-            Slider("place", "training step (share of the run)", places, live=(0.0, 1.0, 0.01)),
+            Slider("place", "time t, as a share of the run", places, live=(0.0, 1.0, 0.01)),
         ],
         start={"order": names[0], "place": places[len(places) // 2]},
         title="The initial order of β decides the order of learning",
-        description="Heads become active in the order of their initial β, the largest first. Try: another order.",
+        description="Heads become active in the order of their initial β, the largest first. Try: β₃ > β₂ > β₁ at half of the run, where head 1 is the one that still sees all offsets alike.",
         alt=lambda order, place: (
             f"Loss and attention of the three heads at {place:.0%} of a run that starts with {order}."
         ),
@@ -193,7 +193,7 @@ def order_shares(measured: Mapping[str, np.ndarray], beta_scales: Sequence[float
 
 
 def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecall) -> Figure:
-    """Loss of the eight models along their flows, in time over the first jump of the simplified one: with A0 (a window), and without."""
+    """Loss of the output over its sum, of the eight models along their flows, in time over the first jump of the simplified one: with A0 (a window), and without."""
     unit = found["none"]["jumps"][0]
     fig, axes = style.figure(2, height=3.2)
     assumed = {"A2": "query side fixed", "A3": "softmax on responses"}
@@ -204,14 +204,14 @@ def lifted(found: Mapping[str, Mapping[str, np.ndarray]], task: AssociativeRecal
             own = found[rest or "none"] if window else found[f"A0 {rest}".strip()]
             label = f"without {rest} ({assumed[rest]})" if rest in assumed else "without A2 and A3"
             label = label if rest else "nothing else lifted"
-            ax.semilogx(own["times"][1:] / unit, own["loss"][1:], color=colour, ls=dash, lw=2, label=label)
+            ax.semilogx(own["times"][1:] / unit, own["normalised"][1:], color=colour, ls=dash, lw=2, label=label)
         ax.set(
-            title="A0 kept (heads see a window)" if window else "without A0 (heads see all)", ylabel="dot-product loss"
+            title="A0 kept (heads see a window)" if window else "without A0 (heads see all)", ylabel="normalised loss"
         )
-        ax.set(xlabel="time over the simplified first jump", ylim=(-0.04, 1))
+        ax.set(xlabel="time over the simplified first jump", ylim=(-0.04, 0.75))
         style.log_ticks(ax, "x", [0.5, 1, 2, 5] if window else [1, 10, 100])
         ax.set_xlim(0.3, 6 if window else 100)
-    axes[1].text(0.35, 0.89, "without A3 it never falls", va="top", fontsize=9)
+    axes[1].text(0.35, 0.73, "without A3 it never falls", va="top", fontsize=9)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=8)
     return fig
 
