@@ -437,8 +437,8 @@ record.verdicts("q-step-joint", "q-step-ladder")
 # %% [markdown]
 # On stacks made by hand the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. New stacks that descend score {glue:text}`rungs/descending` or more on
 # average, the nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The size with the highest mean score ({glue:text}`rungs/highest_size`) scores {glue:text}`rungs/highest` or more, the one with
-# the lowest {glue:text}`rungs/ladder` on average, the controls {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, those that score highest
-# farther than {glue:text}`rungs/highest_apart` or more. So far away the nearest stacks say nothing.
+# the lowest {glue:text}`rungs/ladder` on average, the controls {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and each of those
+# that score highest farther than at least {glue:text}`rungs/highest_apart`. So far away the nearest stacks say nothing.
 #
 # ## Descent with which kernel?
 #
