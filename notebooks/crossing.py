@@ -171,8 +171,8 @@ style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
 # *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. From small starts each model follows the dotted law of its number of
-# factors, the small matrices that must grow together; those of two (blue) are reduced heads, sticky chain, GD block, and Trained TF with its embeddings held. The axes count how many
-# times smaller a start is than the model's largest, and how many times longer it waits. Means over {glue:text}`draws` draws of prompts, embeddings and starts.*
+# factors, the small matrices that must grow together; those of two (blue) are reduced heads, sticky chain, GD block, and Trained TF with its embeddings held. Both axes are relative
+# to the model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and starts.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
@@ -255,7 +255,7 @@ record.all(escape.standard_values(standard, profile))
 # | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
 #
 # Two things shorten the wait. The first is **chance**. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs, two factors, fit
-# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**. Adam's steps have a fixed size while gradients are larger than the constant in its denominator.
+# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**: Adam's steps have a fixed size.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
@@ -267,7 +267,7 @@ record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 # On one set of symmetric prompts, from a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps (in [the book's own draw](../book/how_to_read.md)) and gradient flow {glue:text}`stages/adam/flow` times
 # the time.
 #
-# Below, two softmax heads train in the page.
+# Two softmax heads, trained in the page:
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
@@ -378,7 +378,7 @@ style.show(draw.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
-# Pairs are not tied to two heads, nor to Adam, but they do not always form.
+# Pairs do not always form.
 #
 # | Two heads | runs with heads of both signs |
 # |---|---|
@@ -414,12 +414,12 @@ style.show(draw.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# A statistic is as good as its worst row. Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
+# Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
 # paper has no such null; it compares with chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
 #
-# Each statistic alone fails: at least one imitation passes it. Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
+# Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
 # read them with noise; add imitations that know the right answer. A new stack's *score* is the share of descending ones among the 25 stacks with the nearest statistics. Then ask the same of the language
 # models, and of their *controls*: models of the same size and seed that never saw a regression in training.
 
@@ -480,7 +480,7 @@ record.verdict("crossing/q-kernel")
 # | two opposite heads and the debiased step: *only near* | He: $\omega = \pm\gamma$, $\mu = \pm \eta / 2\gamma$; the distance falls as $\gamma^2$ |
 #
 # Each row is a test (`tests/crossing/test_coincide.py`) that computes either side by its own paper's functions, to rounding, and sets beside it a pair that only looks alike, such as
-# the kernel that is not normalised. So where He's head is judged above, Wang's step and Recall's head are judged as well.
+# the kernel that is not normalised.
 #
 # ## What to take away
 #

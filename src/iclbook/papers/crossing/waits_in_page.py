@@ -82,7 +82,7 @@ def waiting_time() -> PageModel:
     alt = "Waits of two, three and four factors against one over the size, a logarithm and powers one and two; on 128 prompts four factors leave the power."
     title = "A product of small factors waits: choose how many, how small, on which prompts"
     description = (
-        "The smaller the start and the more factors, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
+        "The smaller the start, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
         f"On N prompts drawn once two of them also fit a correlation by chance, {rate_of_chance(1) / 2:.2f}/√N in root mean square for d = {REGRESSION.d} and {REGRESSION.L} examples. SGD on N fresh prompts (rate {PAGE_RATE:g}) keeps to the law up to the time drawn. "
         "Weight decay λ stops small starts for good: law and mark vanish. Try: four factors, N drawn once, from 32,768 prompts to 32; symmetric prompts, λ from none to 0.1."
     )
