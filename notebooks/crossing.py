@@ -15,8 +15,6 @@
 #
 # *This chapter reproduces no paper. It asks of each law in the five papers: on which of the others' models does it hold?*
 #
-# Each paper found its law on a model and a task of its own.
-#
 # **What came out.** How long training stalls from small weights {cite}`recall2025` follows from a count of the weights that must grow together: on ten small models, under gradient flow (infinitely
 # small steps), if each prompt comes also with signs turned. On regression, heads of opposite sign subtract the covariates' mean {cite}`he2025`, and a trained layer takes one step of descent in a
 # space of functions {cite}`wang2025`. On two models attention does not settle before values {cite}`agarwal2025`. Each statistic that should show descent from layer to layer {cite}`nagy2026` is
@@ -151,30 +149,30 @@ show_model(waiting_time())
 # *sticky chain* is a classifier of a Markov chain that often stays where it is. A *GD block* takes a gradient step for categories by construction; *Trained TF* has the same shape and free matrices, and
 # with *embeddings held* only the vectors of its classes stay fixed. $E$ is an embedding, $P$ the output matrix of Trained TF. The *degree* of a model is its number $p$.
 #
-# | Model | p | Measured | Factors that must grow together | Prompts |
+# | Model | p | Measured (error) | Factors that must grow together | Prompts |
 # |---|---|---|---|---|
-# | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` | $w$, $\beta$, $\beta$ | mean over all sequences |
-# | two reduced heads | 2 | {glue:text}`stages/reduced/degree` | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |
-# | two heads | 4 | {glue:text}`stages/heads/degree` | $Q, K, V, O$ | the same |
-# | linear attention, 2 heads | 4 | {glue:text}`stages/linear/degree` | $Q, K, V, O$ | the same |
-# | two heads, two tasks | 4 | {glue:text}`stages/tasks/degree` | $Q, K, V, O$ | the same, two answers |
-# | one head between an embedding and a read-out, width 4 | 8 | {glue:text}`stages/layer/degree` | read-out, $O$, $V$, $E$; $Q$, $K$, $E$, $E$ | the same, 4 prompts |
-# | sticky chain, one head | 2 | {glue:text}`stages/chain/degree` | $W_O$, $W_V$ | one sequence of 60 symbols of 4 kinds |
-# | GD block | 2 | {glue:text}`stages/descent/degree` | embeddings read, embeddings written | categories, $d = 2$, 8 examples, 5 classes, 32 prompts |
-# | Trained TF, embeddings held | 2 | {glue:text}`stages/known/degree` | $P$, $W_V$ | the same |
-# | Trained TF | 4 | {glue:text}`stages/trained/degree` | $P$, $W_V$, embeddings twice | the same |
+# | associative recall, order 3, 2 heads | 3 | {glue:text}`stages/recall/degree` ({glue:text}`stages/recall/degree_se`) | $w$, $\beta$, $\beta$ | mean over all sequences |
+# | two reduced heads | 2 | {glue:text}`stages/reduced/degree` ({glue:text}`stages/reduced/degree_se`) | $\omega$, $\mu$ | regression, $d = 2$, 12 examples, 32 prompts |
+# | two heads | 4 | {glue:text}`stages/heads/degree` ({glue:text}`stages/heads/degree_se`) | $Q, K, V, O$ | the same |
+# | linear attention, 2 heads | 4 | {glue:text}`stages/linear/degree` ({glue:text}`stages/linear/degree_se`) | $Q, K, V, O$ | the same |
+# | two heads, two tasks | 4 | {glue:text}`stages/tasks/degree` ({glue:text}`stages/tasks/degree_se`) | $Q, K, V, O$ | the same, two answers |
+# | one head between an embedding and a read-out, width 4 | 8 | {glue:text}`stages/layer/degree` ({glue:text}`stages/layer/degree_se`) | read-out, $O$, $V$, $E$; $Q$, $K$, $E$, $E$ | the same, 4 prompts |
+# | sticky chain, one head | 2 | {glue:text}`stages/chain/degree` ({glue:text}`stages/chain/degree_se`) | $W_O$, $W_V$ | one sequence of 60 symbols of 4 kinds |
+# | GD block | 2 | {glue:text}`stages/descent/degree` ({glue:text}`stages/descent/degree_se`) | embeddings read, embeddings written | categories, $d = 2$, 8 examples, 5 classes, 32 prompts |
+# | Trained TF, embeddings held | 2 | {glue:text}`stages/known/degree` ({glue:text}`stages/known/degree_se`) | $P$, $W_V$ | the same |
+# | Trained TF | 4 | {glue:text}`stages/trained/degree` ({glue:text}`stages/trained/degree_se`) | $P$, $W_V$, embeddings twice | the same |
 #
-# The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ have differences whose ratio is $b^{p-2}$. All ten models follow gradient flow, and all trained parameters
+# The column *Measured* needs no fit: waits at sizes $\epsilon, \epsilon/b, \epsilon/b^2$ ([which](#what-the-loss-says-before-any-flow)) have differences whose ratio is $b^{p-2}$. Its error holds the spread over draws and
+# how far the degree still moves with the size. All ten models follow gradient flow, and all trained parameters
 # start small. Each prompt of regression and categories comes with its *mirror images*, the same prompt with signs turned; without them it is *plain*.
 
 # %% mystnb={"image": {"alt": "Waits of all models against how many times smaller the start is, on dotted laws: powers 6, 2 and 1 for eight, four and three factors, and a logarithm for two."}} tags=["hero", "hide-input"]
 style.show(draw.waits(found), of=[waited])
 
 # %% [markdown]
-# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. Each model lies on the dotted law of its number of factors, the
-# small matrices that must grow together; those of two (blue) are reduced heads, sticky chain, GD block, Trained TF with its embeddings held, and two heads on plain prompts. The axes count how many
-# times smaller a start is than the model's largest, and how many times longer it waits. Plain prompts come without copies that have their signs turned. Means over {glue:text}`draws` draws of
-# prompts, embeddings and starts.*
+# *How long nothing happens: a start ten times smaller makes two factors wait a little longer, three ten times, four a hundred times. From small starts each model follows the dotted law of its number of
+# factors, the small matrices that must grow together; those of two (blue) are reduced heads, sticky chain, GD block, and Trained TF with its embeddings held. Both axes are relative
+# to the model's largest start. Means over {glue:text}`draws` draws of prompts, embeddings and starts.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-waits")
@@ -252,12 +250,12 @@ record.all(escape.standard_values(standard, profile))
 #
 # | Degree | predicted | measured | standard error |
 # |---|---|---|---|
-# | two heads, plain SGD, each halving from 0.1 to 0.0125 | 4 | {glue:text}`stages/sgd/degrees` | {glue:text}`stages/sgd/degrees_se` |
-# | the same, over all | 4 | {glue:text}`stages/sgd/degree` | |
+# | two heads, plain SGD, first, second and third halving from 0.1 | 4, 4, 4 | {glue:text}`stages/sgd/degrees` | {glue:text}`stages/sgd/degrees_se` |
+# | the same, over all | 4 | {glue:text}`stages/sgd/degree` | {glue:text}`stages/sgd/degree_se` |
 # | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
 #
 # Two things shorten the wait. The first is **chance**. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs, two factors, fit
-# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**. Adam's steps have a fixed size while gradients are larger than the constant in its denominator.
+# this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**: Adam's steps have a fixed size.
 
 # %% tags=["hide-input"]
 stochastic = crossing.results("sgd_waits", profile, device)
@@ -266,9 +264,10 @@ record.all(waits.second_values(crossing.results("second_jump", profile, device))
 record.verdicts("q-waits-sgd", "q-waits-second", "q-waits-few", "q-waits-adam")
 
 # %% [markdown]
-# From a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps and gradient flow {glue:text}`stages/adam/flow` times the time.
+# On one set of symmetric prompts, from a start an eighth as large, Adam needs {glue:text}`stages/adam/growth` times the steps (in [the book's own draw](../book/how_to_read.md)) and gradient flow {glue:text}`stages/adam/flow` times
+# the time.
 #
-# Below, two softmax heads train in the page.
+# Two softmax heads, trained in the page:
 
 # %% tags=["hide-input"]
 show_model(train_waits(LinearRegression()))
@@ -291,7 +290,7 @@ show(
         Slider("size", values=SIZES, label="size of the start"),
     ],
     title="The wait of softmax heads",
-    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts. Try: one head and four.",
+    description="The smaller the start, the nearer each halving comes to a wait four times as long (arrows), whatever the number of heads. Loss along gradient flow on one set of prompts; the size of the start picks the coloured curve. Try: one head and four; size 0.1, which is not small.",
 )
 
 # %% [markdown]
@@ -319,14 +318,14 @@ style.show(draw.leads(ahead), of=[followed])
 
 # %% [markdown]
 # *At equal rates attention does not lead. Time at which attention is half-way, divided by the time at which values are, on the way from a small start until a quarter of the loss is gone. Faint bars:
-# {glue:text}`timing/draws` draws (left out, as their training stops before that: {glue:text}`timing/passed_over`); large marks: medians. Orange: queries and keys trained ten times faster.*
+# {glue:text}`timing/draws` draws (left out, as their training stops before that: {glue:text}`timing/passed_over`); large marks: geometric means. Orange: queries and keys trained ten times faster.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-timing")
 
 # %% [markdown]
 # A control: ten times the rate on queries and keys must
-# bring attention forward. Mean logarithm of the ratio of the two times (negative: attention first):
+# bring attention forward. Mean logarithm of the ratio of the two times (negative: attention first; in [the book's own draw](../book/how_to_read.md)):
 #
 # | Model | Equal rates | Queries and keys ten times faster | Brought forward by (standard error) |
 # |---|---|---|---|
@@ -335,7 +334,7 @@ record.verdict("crossing/q-timing")
 # | Trained TF | {glue:text}`timing/known` | {glue:text}`timing/known_quicker` | {glue:text}`timing/known_gain` ({glue:text}`timing/known_gain_se`) |
 #
 # In two heads neither comes first. In the sticky chain and in Trained TF values come first. In Trained TF they do so even with queries and keys ten times faster. So the test can hardly find
-# attention first there, and Trained TF is not judged.
+# attention first there, and Trained TF is not judged. The faster rates bring {glue:text}`timing/known_forward` of its single draws forward.
 #
 # ## Ten times the rate on values
 #
@@ -353,8 +352,8 @@ style.show(draw.rates(raced), of=races.values())
 record.verdict("crossing/q-rates")
 
 # %% [markdown]
-# We say yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Trained TF with quicker queries and keys needs
-# {glue:text}`rates/known/saved` times fewer steps than with the best rate for all.
+# We say yes only where values gain more than queries and keys do, and halve the steps of the best rate for all. Quicker queries and keys (squares) may save more: over the best rate for all, a factor
+# {glue:text}`rates/deep/saved` with *three layers* (residual, of two softmax heads each) and {glue:text}`rates/known/saved` with Trained TF.
 
 # %% [markdown]
 # ## Signed pairs
@@ -379,7 +378,7 @@ style.show(draw.signed_pairs(heads), of=trained_pairs.values())
 record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 
 # %% [markdown]
-# Pairs are not tied to two heads, nor to Adam, but they do not always form.
+# Pairs do not always form.
 #
 # | Two heads | runs with heads of both signs |
 # |---|---|
@@ -389,8 +388,10 @@ record.verdicts("q-pairs", "q-pairs-step", "q-pairs-always", "q-pairs-affine")
 # | labels with a mean, 20,000 steps (others: 40,000) | {glue:text}`pairs/affine/both_share` |
 #
 # The comparison with the plain step is needed. A debiased step alone leaves {glue:text}`pairs/embedded/left` of the answers of the four heads unexplained, but it leaves
-# {glue:text}`pairs/linear/left` of those of linear attention too, which subtracts no mean. With heads of one sign it takes away at most {glue:text}`pairs/one_sign/taken` of what the plain step leaves. In the last row labels have a mean $a$ of their own
-# in every prompt. There heads of both signs do not cancel. They pass $a$ on, with $\mu$ that sum to {glue:text}`pairs/affine/output`, and take a debiased step beside it.
+# {glue:text}`pairs/linear/left` of those of linear attention too, which subtracts no mean. With heads of one sign, on labels without a mean, it takes away at most {glue:text}`pairs/one_sign/taken` of what the plain step leaves.
+#
+# In the last row labels have a mean $a$ of their own in every prompt. There heads of both signs do not cancel. They pass $a$ on, with $\mu$ that sum to {glue:text}`pairs/affine/output`, and take a
+# debiased step beside it. Heads of one sign are no measure for them: the plain step adds $a$ times the covariates' mean to its answers, and no softmax head does, as its weights sum to one.
 
 # %% [markdown]
 # ## Is a layer a step?
@@ -413,12 +414,12 @@ style.show(draw.areas(by))
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# A statistic is as good as its worst row. Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
+# Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
 # paper has no such null; it compares with chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
 #
-# Each statistic alone fails: at least one imitation passes it. Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
+# Do all five together succeed? Make stacks of every kind on the prompts of the [ladder of language models](gradient_descent.py#a-ladder-of-our-own), lines of digits, and
 # read them with noise; add imitations that know the right answer. A new stack's *score* is the share of descending ones among the 25 stacks with the nearest statistics. Then ask the same of the language
 # models, and of their *controls*: models of the same size and seed that never saw a regression in training.
 
@@ -435,8 +436,9 @@ record.verdicts("q-step-joint", "q-step-ladder")
 
 # %% [markdown]
 # On stacks made by hand the five together succeed: even for the hardest imitation the area is {glue:text}`rungs/area`. New stacks that descend score {glue:text}`rungs/descending` or more on
-# average, the nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The model size with the lowest mean score has a mean of {glue:text}`rungs/ladder`, the
-# controls one of {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and so far away the nearest stacks say nothing.
+# average, the nearest imitation {glue:text}`rungs/imitations`. The classifier cannot be applied to the language models. The size with the highest mean score ({glue:text}`rungs/highest_size`) scores {glue:text}`rungs/highest` or more, the one with
+# the lowest {glue:text}`rungs/ladder` on average, the controls {glue:text}`rungs/twins`. But the median model lies farther from all stacks than {glue:text}`rungs/typical_apart` of new stacks do, and each of those
+# that score highest farther than at least {glue:text}`rungs/highest_apart`. So far away the nearest stacks say nothing.
 #
 # ## Descent with which kernel?
 #
@@ -452,16 +454,15 @@ record.all(heads_as_steps.kernel_values_of(left))
 style.show(draw.kernels(left), of=[isotropic])
 
 # %% [markdown]
-# *The number of heads chooses the kernel: the one whose step fits a model best is coloured, the next best named. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
+# *One softmax head and two take steps with different kernels: the one whose step fits a model best is coloured, the next best named. What the best step with each kernel leaves unexplained of the answers, one mark a run.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]
-# One softmax head takes a step with the softmax kernel; the next best kernel leaves {glue:text}`kernel/one_second`. (A head with both signs turned has the kernel $-k(-x_i, x_q)$, which is tried as
-# well.) Linear attention takes one with the linear kernel (the next best leaves
-# {glue:text}`kernel/linear_second`). Two softmax heads take a step with the {glue:text}`kernel/two_best` kernel. On centred covariates, which is none of the paper's five kernels, this step fits better still
-# ({glue:text}`kernel/two_centred` left).
+# One softmax head takes a step with the softmax kernel; the next best of the paper's five leaves {glue:text}`kernel/one_second`. (A head with both signs turned has the kernel $-k(-x_i, x_q)$, which is tried as
+# well.) Linear attention takes one with the linear kernel (the next best of the five leaves {glue:text}`kernel/linear_second`), two softmax heads one with the {glue:text}`kernel/two_best` kernel. The linear
+# kernel on centred covariates, which is none of the five, leaves {glue:text}`kernel/linear_centred` of linear attention, and of two softmax heads least of all ({glue:text}`kernel/two_centred`).
 #
 # ## What coincides
 #
@@ -479,13 +480,13 @@ record.verdict("crossing/q-kernel")
 # | two opposite heads and the debiased step: *only near* | He: $\omega = \pm\gamma$, $\mu = \pm \eta / 2\gamma$; the distance falls as $\gamma^2$ |
 #
 # Each row is a test (`tests/crossing/test_coincide.py`) that computes either side by its own paper's functions, to rounding, and sets beside it a pair that only looks alike, such as
-# the kernel that is not normalised. So where He's head is judged above, Wang's step and Recall's head are judged as well.
+# the kernel that is not normalised.
 #
 # ## What to take away
 #
 # The degree of the loss decides when learning begins: on symmetric prompts a count of factors is enough. Values move first where they help alone; elsewhere all matrices move together. In the first
-# quarter of the loss, from small starts, attention does not settle first [on these models](#two-time-scales). On regression, one trained layer takes a step with a kernel, and the number of heads
-# chooses the kernel: heads of both signs, where they form, remove the mean that softmax brings in. Whether deeper models take several such steps cannot be read from slopes.
+# quarter of the loss, from small starts, attention does not settle first [on these models](#two-time-scales). On regression, one trained layer takes a step with a kernel, one softmax head with another than two:
+# heads of both signs, where they form, remove the mean that softmax brings in. Whether deeper models take several such steps cannot be read from slopes.
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### Open questions

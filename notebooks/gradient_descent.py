@@ -260,14 +260,15 @@ record.verdicts("9.2-alignment", "9.2-rho2", "9.2-theory")
 # We read $\rho_2$ as the factor by which the error falls *per example in the context*, from the slope of its logarithm. We chose this reading because it turns the printed errors into the printed
 # $\rho_2$, so its
 # agreement is no evidence. In the setting nearest to all printed errors and $\rho_2$, *{glue:text}`9.2/nearest`*, it is {glue:text}`9.2/slope/rho2_18k` at 18,000 steps (printed: 0.912), and the error
-# {glue:text}`9.2/mse_18k` (printed: 5.8). With $\rho_2$ taken between no example and 16 instead, it would be {glue:text}`9.2/ends/rho2_18k`.
+# {glue:text}`9.2/mse_18k` (printed: 5.8). The mean factor from no example to 16, another reading, is {glue:text}`9.2/ends/rho2_18k` there.
 
 # %% tags=["hide-input"] mystnb={"image": {"alt": "Trained gain of the covariates of each variance for every seed, beside the best one-layer gain and the inverse spectrum."}}
 style.show(section_9_2.gains_figure(trajectories))
 
 # %% [markdown]
 # *For small variances training leaves the gain near zero, far below the best gain of one layer (long bars) and below the inverse spectrum (crosses; two lie beyond the axis; paper: section 9.2). Marks:
-# seeds and the two covariates of a variance; short bars: their means.* The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
+# seeds and the two covariates of a variance; short bars: their means.* Seeds with next to no gain even at $\lambda = 10$: {glue:text}`9.2/without_gain`. Their errors lie at most {glue:text}`9.2/without_gain_excess` above the
+# mean, so they answer in a way that the gain does not show. The four covariates of large variance carry nearly all of the target's variance, and their trained gains come near the best ones. The other four carry a hundredth of it. The loss hardly
 # depends on their gains, which stay near zero.
 #
 # The paper's table has a column "Theory": alignment 1, error 0.01, rate 0.450. No single layer of *linear* attention reaches it. The best one has error {glue:text}`9.2/best_error` with 16 examples, and
@@ -337,7 +338,7 @@ grid = section_9_5_1.depth_grid(
 style.show(section_9_5_1.course_figure(grid))
 
 # %% [markdown]
-# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it is no better (paper: section 9.5.1). Mean and range over seeds; dashed, in the same colours: printed.*
+# *Depth learns later and ends lower at $d$ = 4 and 8; at 16 it is no better, in these runs a little worse (paper: section 9.5.1). Mean and range over seeds; dashed, in the same colours: printed.*
 
 # %% tags=["remove-input"]
 record.verdicts(
@@ -399,13 +400,19 @@ record.all(section_9_6.balanced_records(balanced, diverse["round 2"].rates))
 record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 
 # %% [markdown]
-# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end at several solutions, or basins (paper: section 9.6). Marks: seeds; bars: typical seeds (the median of the means of
-# all pairs), in round 3 the mean of each basin.*
+# *In rounds 1 and 2 the improvements scatter around zero; in round 3 seeds end at several solutions, or basins (paper: section 9.6). Marks: seeds. Bars: in rounds 1 and 2 the typical seed (the Hodges-Lehmann
+# estimate, which a few outliers hardly move), in round 3 the mean of each basin.*
 # {glue:text}`9.6/bases_off` of the six printed baselines lie more than 2.8 standard deviations from ours at either rate and in either reading.
 #
 # In round 3 the printed baseline fits ours under Adam at {glue:text}`9.6/matched/rate`; at {glue:text}`9.6/other/rate` it is {glue:text}`9.6/other/base_z` standard deviations off, as training stops
-# on a plateau there. So we judge the rate that fits. The regulariser improves a typical seed's error by {glue:text}`9.6/matched/gain` % (negative: worse); the oracle's masks change the error by
-# {glue:text}`9.6/matched/oracle_change` %; the paper prints a rise of 3.2 %. At the other rate the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
+# on a plateau there. So the two verdicts on round 3 are about the rate that fits, in per cent of a typical seed's error:
+#
+# | Round 3 | ours | printed |
+# |---|---|---|
+# | lower with the regulariser by | {glue:text}`9.6/matched/gain` | −0.8 |
+# | higher with the oracle's masks by | {glue:text}`9.6/matched/oracle_change` | 3.2 |
+#
+# At the other rate, which no verdict judges, the regulariser helps {glue:text}`9.6/other/helped` of the seeds.
 #
 # Two rows of the paper's table have the same model and no regulariser in their baselines, and still print 2.70 and 1.13. The gap is {glue:text}`q-unstated/same_baseline` standard deviations over
 # seeds, so the rows differ in something that is not stated.
@@ -427,13 +434,12 @@ record.verdicts("9.6-round1", "9.6-round2", "9.6-round3", "9.6-oracle")
 # - **Figure 2.** *Surprisal*, minus the logarithm of the right token's probability, is fitted by a line over the layers, with $R^2 \approx 0.75$. A fall in only one middle layer of twelve has
 #   $R^2 =$ {glue:text}`ladder/induction/one_jump_r2`, one in the last layer {glue:text}`ladder/induction/last_jump_r2`.
 # - **Section 9.3.** *Causal heads* are those whose effect lies above its 95th percentile: always {glue:text}`ladder/heads/of_144` of 144.
-# - **Figure 7.** Over seven models early convergence has no significant correlation with skill at other tasks (0.59 at most), a "robust null". If 0.59 were true, the share
-#   {glue:text}`forecast/power_7` of such studies would find it. Its confidence interval is {glue:text}`forecast/width_7` wide, and a line through
+# - **Figure 7.** Over seven models early convergence has no significant correlation with skill at other tasks (0.59 at most), a "robust null". Were the true correlation 0.59, a study of seven models would
+#   find it with probability {glue:text}`forecast/power_7`. Its confidence interval is {glue:text}`forecast/width_7` wide, and a line through
 #   seven such models predicts new ones with a median skill of {glue:text}`forecast/skill_7`. So "robust null" is no finding.
 # - **Section 8.4.** From the slope $\alpha$ of updates on residuals the paper predicts $\rho = 1 - \alpha$, what a layer leaves of the error. In three models this agrees "within 2-11 %" with the
 #   observed $\rho$, as any two numbers near 1 do. But $\alpha$ is off by {glue:text}`rho/error_of_alpha` %; the prediction $\rho = 1$ would be off by
-#   {glue:text}`rho/error_of_no_contraction` %. Of the five ways to exchange
-#   observed rates between the models {glue:text}`rho/better_assignments` fits as well as the right one.
+#   {glue:text}`rho/error_of_no_contraction` %. Wrong assignments of the observed rates to the models that fit as well as the right one: {glue:text}`rho/better_assignments` of five.
 
 # %% tags=["hide-input"]
 published = pretrained.records()
@@ -443,11 +449,11 @@ record.verdicts(
 )
 pretrained.table()
 
-# %% tags=["remove-input"] mystnb={"image": {"alt": "Four panels of printed values as crosses, each with an empty box: ratios of sinks at three steps, three pairs of rates, error reductions of five models from peak to end, three correlations."}}
+# %% tags=["remove-input"] mystnb={"image": {"alt": "Four panels of printed values as crosses: ratios of sinks at three steps, three pairs of rates, error reductions of five models from peak to end, three correlations."}}
 style.show(ladder_figures.printed_only(published))
 
 # %% [markdown]
-# *What the paper prints of published models (paper: Figures 4 to 7), and an empty place for what a run of the commands above would fill in. Arrows: from the peak to the end of training.*
+# *What the paper prints of published models (paper: Figures 4 to 7). Our own values are missing: they need the models' weights. Arrows: from the peak to the end of training.*
 
 # %% [markdown] jp-MarkdownHeadingCollapsed=true
 # ### A ladder of our own

@@ -34,9 +34,14 @@ def test_the_hero_stands_first_with_its_caption_and_its_code_stays():
     drawn = [nbformat.v4.new_output("display_data", {"image/png": "cG5n"})]
     hero = nbformat.v4.new_code_cell("draw()", metadata={"tags": ["hero"]}, outputs=list(drawn))
     book = notebook(1)
-    book.cells[1:] = [hero, nbformat.v4.new_markdown_cell("*What\nto see.* More.")]
+    book.cells[1:] = [
+        nbformat.v4.new_markdown_cell("Why."),
+        hero,
+        nbformat.v4.new_markdown_cell("*What\nto see.* More."),
+    ]
     found = [(c.source[:5], c.get("outputs")) for c in chapter_head.with_hero(book).cells]
-    assert found == [("# Tit", None), ("...", drawn), ("*What", None), ("draw(", []), ("The p", None), ("More.", None)]
+    assert found == [("# Tit", None), ("...", drawn), ("*What", None), ("Why. ", None), ("draw(", []), ("More.", None)]
+    assert book.cells[3].source == 'Why. (<a href="#figure-1">Figure 1</a>)'
 
 
 def test_without_addresses_or_a_ledger_nothing_is_invented(root):

@@ -99,8 +99,13 @@ def test_models_that_descend_and_twins_that_do_not(monkeypatch):
     )
     assert values["rungs/descending"] > values["rungs/imitations"] > values["rungs/twins"].value
     assert abs(values["rungs/by_lot"] - 0.5) < 0.2, "a lot tells nothing"
-    assert len(found.apart) == 4
-    assert values["rungs/typical_apart"].value == pytest.approx(np.median(found.apart))
+    apart = [*found.apart["l2w32"], *found.apart["l6w32"]]
+    assert len(apart) == 4
+    assert values["rungs/typical_apart"].value == pytest.approx(np.median(apart))
     of_sizes = [np.mean(said) for said in found.ladder.values()]
+    highest = [*found.ladder][int(np.argmax(of_sizes))]
+    assert values["rungs/highest_size"] == f"{highest[1]} layers, width 32"
+    assert values["rungs/highest"] == min(found.ladder[highest])
+    assert values["rungs/highest_apart"] == min(found.apart[highest])
     assert values["rungs/ladder"].value == pytest.approx(min(of_sizes)), "every size is asked"
     assert values["rungs/twins"].error == pytest.approx(standard_error(np.array(next(iter(found.controls.values())))))

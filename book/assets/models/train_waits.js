@@ -114,7 +114,7 @@
       const [plain, adam] = rules.map(growth);
       if (!Number.isFinite(plain)) return "Nothing is measured yet. Press Measure, or let it run on.";
       const law = (data.sizes.at(-2) / data.sizes.at(-1)) ** (data.degree - 2);
-      return `From half the size plain gradient descent waits ${number(plain, 1)} times as long; the law says ${number(law, 0)}. Adam waits ${number(adam, 1)} times as long: its steps are as large however small the gradient is.`;
+      return `With each halving from ε = ${data.small} on plain gradient descent waits ${number(plain, 1)} times as long (mean); the law says ${number(law, 0)}. Adam waits ${number(adam, 1)} times as long: its steps are as large however small the gradient is.`;
     };
     const later = eventually(redraw);
 

@@ -133,6 +133,8 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
     for (const [of, line] of laws) line((of === power || chance(at) ? logspace(...data.sizes, 40) : []).map((size) => [1 / size, of({ ...at, size })]).filter(([, t]) => t > 0 && t < Infinity));
     diffused(diffusion(at) ? scales.map((u) => [u, 1 / diffusion(at)]) : []);
     sweep(at).forEach((t, n) => put(dots[n], sizes[n], t));
+    lawWithChance.hidden = !chance(at);
+    ofDiffusion.hidden = !diffusion(at);
     put(ring, kept.size, was.wait);
     put(here, at.size, now.wait);
     drawn = { now, was };
@@ -165,10 +167,12 @@ iclbook.model("waiting_time", (data, { set, number, plot, slider, choice, button
     state.kept = at;
     later();
   });
+  const key = legend(["answer", "now"], ["kept dashed", "kept"], ["reference dotted", "plateau; law of p factors"], ["positive dashed", "the same with chance"], ["head3", "time in which batches diffuse"]);
+  const [lawWithChance, ofDiffusion] = [...key.children].slice(3);
   const shown = [
     row("plots", losses.svg, waits.svg),
     words,
-    legend(["answer", "now"], ["kept dashed", "kept"], ["reference dotted", "plateau; law of p factors"], ["positive dashed", "the same with chance"], ["head3", "time in which batches diffuse"]),
+    key,
     row("controls", degree.element, scale.element, prompts.element, count.element, decay.element),
     row("buttons", keep),
   ];

@@ -29,7 +29,7 @@ def with_summary(notebook: nbformat.NotebookNode, chapter: str, profile: str, ro
 
 
 def with_hero(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook with the figure of the cell tagged ``hero``, and its caption, after the first cell; the code stays in its place, and a link instead of the figure."""
+    """The notebook with the figure of the cell tagged ``hero``, and its caption, after the first cell; the code stays in its place, after a link to the figure."""
     at = next((i for i, cell in enumerate(notebook.cells) if "hero" in cell.metadata.get("tags", [])), None)
     if at is None:
         return notebook
@@ -41,9 +41,8 @@ def with_hero(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if caption := re.match(r"\*[^*]+\*(?=\s|$)", text.source):
         text.source = text.source[caption.end() :].lstrip()
         moved.append(nbformat.v4.new_markdown_cell(caption[0]))
-    what = "panel" if MODEL in shown.metadata else "picture"
-    place = f'The {what} is <a href="#figure-1">Figure 1</a>, at the head of the page.'
-    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(place))
+    if at > 1 and notebook.cells[at - 1].cell_type == "markdown":
+        notebook.cells[at - 1].source += ' (<a href="#figure-1">Figure 1</a>)'
     notebook.cells[1:1] = moved
     return notebook
 

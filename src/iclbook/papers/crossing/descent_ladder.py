@@ -4,6 +4,7 @@ A stack answers the ladder's regression prompts, lines of digits, after each of 
 prompts, is read with noise, as a logit lens reads. The joint score of a model is the share of stacks that descend among those nearest to it, by the five statistics.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...draw import numpy_rng
 from ...statistics import Estimate
 from ..nagy2026 import prompts
 from ..nagy2026.ladder import Get, Model, by_size, controls, mixed
+from ..nagy2026.ladder_figures import in_words
 from ..nagy2026.probe_statistics import alignments
 from . import descent
 from .descent import Prompts, Stack, scores
@@ -129,12 +131,12 @@ class Judge:
 
 
 class Ladder(NamedTuple):
-    """Judges by number of layers, scores by size of the ladder's models and of their controls, and how unlike any stack the models are (:meth:`Judge.apart`)."""
+    """Judges by number of layers, and by size scores of the ladder's models and of their controls, and how unlike any stack the models are (:meth:`Judge.apart`)."""
 
     judges: dict[int, Judge]
     ladder: dict[str, list[float]]
     controls: dict[str, list[float]]
-    apart: list[float]
+    apart: dict[str, list[float]]
 
 
 def judged(get: Get, stacks: int) -> Ladder:
@@ -147,20 +149,23 @@ def judged(get: Get, stacks: int) -> Ladder:
     def statistics_of(m: Model) -> Array:  # (1, 5), at the end of training
         return np.array([list(scores(m.aligned()).values())])
 
-    def scored(models: list[Model]) -> dict[str, list[float]]:
+    def judged_by(ask: Callable[[Judge, Array], Array], models: list[Model]) -> dict[str, list[float]]:
         sizes = by_size(models).items()
-        return {name: [float(judges[layers(m)](statistics_of(m))[0]) for m in runs] for name, runs in sizes}
+        return {name: [float(ask(judges[layers(m)], statistics_of(m))[0]) for m in runs] for name, runs in sizes}
 
     judges = {depth: Judge(depth, stacks) for depth in sorted({layers(m) for m in ladder})}
-    apart = [float(judges[layers(m)].apart(statistics_of(m))[0]) for m in ladder]
-    return Ladder(judges, scored(ladder), scored(alone), apart)
+    return Ladder(
+        judges, judged_by(Judge.__call__, ladder), judged_by(Judge.__call__, alone), judged_by(Judge.apart, ladder)
+    )
 
 
 def ladder_values(found: Ladder) -> dict[str, object]:
-    """The joint statistic's area where it is worst, and by lot; mean scores of the lowest size, the controls, the best imitation and the worst descent; the median's distance."""
+    """The joint statistic's area where it is worst, and by lot; mean scores of the lowest size, the controls, the best imitation and the worst descent; the median's
+    distance; of the size with the highest mean score its name, least score and least distance."""
     of_sizes = [np.mean(said) for said in found.controls.values()]
     units = np.array(of_sizes if len(of_sizes) > 1 else next(iter(found.controls.values())))
     least = min(found.ladder.values(), key=np.mean)
+    highest = max(found.ladder, key=lambda name: np.mean(found.ladder[name]))
     judges = found.judges.values()
     imitations = [(judge.yes, said) for judge in judges for said in judge.no.values()]
     return {
@@ -172,5 +177,8 @@ def ladder_values(found: Ladder) -> dict[str, object]:
         "rungs/twins": Estimate.mean(units),
         "rungs/imitations": max(said.mean() for _, said in imitations),
         "rungs/descending": min(judge.yes.mean() for judge in judges),
-        "rungs/typical_apart": Estimate.of(np.median, np.array(found.apart)),
+        "rungs/typical_apart": Estimate.of(np.median, np.concatenate([*found.apart.values()])),
+        "rungs/highest_size": in_words(highest),
+        "rungs/highest": min(found.ladder[highest]),
+        "rungs/highest_apart": min(found.apart[highest]),
     }

@@ -200,7 +200,7 @@ def constant_values(found: Mapping[str, Mapping[str, Array]], waited: Mapping[st
 
 
 def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
-    """A row a model: the degree found before any flow, and by how much a start a factor smaller waits longer, predicted and measured (means over draws)."""
+    """A row a model: the degree found before any flow, and by how much a start a factor b smaller waits longer, predicted and measured (means over draws)."""
     rows = {}
     for name, of in found.items():
         means = (of[kind].mean() for kind in ("predicted", "measured"))
@@ -208,10 +208,11 @@ def table(found: Mapping[str, Mapping[str, Array]]) -> pd.DataFrame:
         rows[SHOWN[name].name] = [
             f"{np.mean([one.exponent for one in of['first']]):.2f}",
             str(counted),
+            f"{SHOWN[name].scale:g}",
             f"{SHOWN[name].factor:g}",
             *(f"{mean:,.0f}" if mean >= 1e4 else f"{mean:,.4g}" for mean in means),
         ]
-    columns = ["p found", "by counting", "times smaller", "waits longer by, predicted", "measured"]
+    columns = ["p found", "by counting", "largest ε", "b", "waits longer by, predicted", "measured"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns).rename_axis("model", axis="columns")
 
 

@@ -32,9 +32,14 @@ FASTER = style.PALETTE[3]
 def waits(found: Mapping[str, Array]) -> Figure:
     """Waits against initial size, means over draws, relative to the largest size, a colour each degree. Dotted: the predicted growth, through the smallest size."""
     fig, ax = style.figure(height=4)
-    said = {8: f"8 factors: × {10**6:,}", 4: "4 factors: × 100", 3: "3 factors: × 10", 2: "2 factors: a little"}
+    said = {
+        8: f"8 factors: × {10**6:,}, extrapolated",
+        4: "4 factors: × 100",
+        3: "3 factors: × 10",
+        2: "2 factors: a little",
+    }
     for p, colour in DEGREES.items():
-        models = [name for name, sizes in WAIT_SIZES.items() if sizes.p == p]
+        models = [name for name, sizes in WAIT_SIZES.items() if sizes.p == p and name != "few"]  # its prompts are plain
         for name in models:
             smaller = WAIT_SIZES[name].scale / np.array(WAIT_SIZES[name].scales())
             growth = np.exp(np.log(found[name] / found[name][:, :1]).mean(0))
@@ -74,7 +79,7 @@ def chance(waited: Results, counts: Sequence[int]) -> Figure:
 
 
 def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
-    """Time at which attention is half-way over that of values: faint marks are draws, a disc their median, with the share in which attention is first."""
+    """Time at which attention is half-way over that of values: faint marks are draws, a disc their geometric mean, with the share in which attention is first."""
     fig, ax = style.figure(height=3.9)
     names, rows, box = [], [], {"fc": style.GROUND, "ec": "none", "pad": 0.5}
     for name, of in reversed(found.items()):
@@ -84,7 +89,7 @@ def leads(found: Mapping[str, Mapping[str, Array]]) -> Figure:
             rows.append(row)
             values = np.exp(of[rates])
             ax.plot(values, np.full(len(values), row), "|", color=colour, ms=12, alpha=0.12)
-            ax.plot(np.median(values), row, "o", ms=8, mec=style.GROUND, color=colour, zorder=4)
+            ax.plot(np.exp(of[rates].mean()), row, "o", ms=8, mec=style.GROUND, color=colour, zorder=4)
             ax.text(0.065, row, f"{np.mean(values < 1):.0%}", color=colour, va="center", fontsize=9, bbox=box)
     ax.set_yticks(rows, names)
     for label in ax.get_yticklabels()[1::2]:
@@ -129,7 +134,7 @@ def path(paths: Mapping[float, tuple[Array, Array, float]], heads: int, size: fl
 
 #: Ratios of both panels of :func:`rates`, and how they are marked.
 MARKS = (
-    (("values_plain", "uniform"), "values × 10", "o", style.PALETTE[0], -0.17),
+    (("values_plain", "uniform"), "values, outputs × 10", "o", style.PALETTE[0], -0.17),
     (("routing_plain", "routing_uniform"), "queries, keys × 10", "s", FASTER, 0.17),
 )
 

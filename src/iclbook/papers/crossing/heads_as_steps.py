@@ -103,9 +103,13 @@ def best(by: dict[str, Array]) -> list[str]:
 
 
 def kernel_values_of(found: dict[str, dict[str, Array]]) -> dict[str, object]:
-    """Share that its kernel (of two heads the best of the paper's) leaves of one head, two heads and linear attention, and what the best other one leaves."""
+    """Share that its kernel (of two heads the best of the paper's) leaves of one head, two heads and linear attention, and what the best other one leaves, and the centred one."""
     two = best(found["h2"])[0]
-    values: dict[str, object] = {"kernel/two_best": two, "kernel/two_centred": found["h2"]["centred"].mean()}
+    values: dict[str, object] = {"kernel/two_best": two}
+    values |= {
+        f"kernel/{name}_centred": found[group]["centred"].mean()
+        for name, group in (("two", "h2"), ("linear", "linear"))
+    }
     for name, group, kernel in (("one", "h1", "softmax"), ("two", "h2", two), ("linear", "linear", "linear")):
         second = next(other for other in best(found[group]) if other != kernel)
         values[f"kernel/{name}_or_mirror"] = Estimate.mean(found[group][kernel])

@@ -189,8 +189,8 @@ def rate_values(found: Mapping[str, Race]) -> dict[str, object]:
         for arm in ("routing", "uniform"):
             values[f"rates/{name}/{arm}"] = Estimate.mean(logs[arm])
     control = product(20)
+    values |= {f"rates/{name}/saved": np.exp(-found[name]["routing_uniform"].mean()) for name in ("deep", "known")}
     return values | {
-        "rates/known/saved": np.exp(-found["known"]["routing_uniform"].mean()),
         "rates/product/routing": control["routing"].mean(),
         "rates/product/uniform": control["uniform"].mean(),
     }

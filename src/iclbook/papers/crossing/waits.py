@@ -236,13 +236,15 @@ def kept_leads(followed: Results) -> dict[str, dict[str, Array]]:
 
 
 def timing_values(found: Mapping[str, Mapping[str, Array]], draws: int) -> dict[str, object]:
-    """Mean logarithms of attention's time over that of values, at equal rates, with quicker queries and keys, and less these; draws of all models that came to rest."""
+    """Mean logarithms of attention's time over that of values, at equal rates, with quicker queries and keys, and less these; draws of all models that came to rest;
+    the share of draws in which quicker queries and keys bring attention forward in Trained TF."""
     values: dict[str, object] = {"timing/draws": draws}
     values["timing/passed_over"] = sum(draws - len(of["equal"]) for of in found.values())
     for name, of in found.items():
         values[f"timing/{name}"] = Estimate.mean(of["equal"])
         values[f"timing/{name}_quicker"] = Estimate.mean(of["quicker"])
         values[f"timing/{name}_gain"] = Estimate.mean(of["equal"] - of["quicker"])
+    values["timing/known_forward"] = np.mean(found["known"]["quicker"] < found["known"]["equal"])
     return values
 
 

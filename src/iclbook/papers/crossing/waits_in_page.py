@@ -82,9 +82,9 @@ def waiting_time() -> PageModel:
     alt = "Waits of two, three and four factors against one over the size, a logarithm and powers one and two; on 128 prompts four factors leave the power."
     title = "A product of small factors waits: choose how many, how small, on which prompts"
     description = (
-        "The smaller the start and the more factors, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
-        f"On N prompts drawn once two of them also fit a correlation by chance, {rate_of_chance(1) / 2:.2f}/√N. SGD on N fresh prompts (rate {PAGE_RATE:g}) keeps to the law up to the time drawn. "
-        "Try: four factors, N drawn once, from 32,768 prompts to 32."
+        "The smaller the start, the longer the wait. Loss (1 − P)²/2 of a product P of p factors of size ε. "
+        f"On N prompts drawn once two of them also fit a correlation by chance, {rate_of_chance(1) / 2:.2f}/√N in root mean square for d = {REGRESSION.d} and {REGRESSION.L} examples. SGD on N fresh prompts (rate {PAGE_RATE:g}) keeps to the law up to the time drawn. "
+        "Weight decay λ stops small starts for good: law and mark vanish. Try: four factors, N drawn once, from 32,768 prompts to 32; symmetric prompts, λ from none to 0.1."
     )
     return PageModel("waiting_time", data, still, alt, title, description)
 
@@ -186,12 +186,12 @@ def train_waits(task: LinearRegression) -> PageModel:
     alt = "Wait against one over the size of the start: under plain gradient descent it grows fourfold with each halving, under Adam hardly."
     title = "Does the wait survive fresh prompts, and Adam?"
     description = (
-        "Half the start, four times the wait; under Adam hardly longer. The picture shows a stored run. Press Measure again: two heads are trained from each start in turn, on fresh prompts. ε is a factor on PyTorch's default start. "
+        "Once the start is small: half the start, four times the wait; under Adam hardly longer. The picture shows a stored run. Press Measure again: two heads are trained from each start in turn, on fresh prompts. ε is a factor on PyTorch's default start. "
         "A wait ends when the loss is halfway to one head's best. Try: Measure again, then another rate for Adam."
     )
     plain, adam = (growth(found, rule) for rule in RULES)
     says = (
-        f"From half the size plain gradient descent waits {plain:.1f} times as long; the law says {(SIZES[-2] / SIZES[-1]) ** (DEGREE - 2):.0f}. "
+        f"With each halving from ε = {SMALL:g} on plain gradient descent waits {plain:.1f} times as long (mean); the law says {(SIZES[-2] / SIZES[-1]) ** (DEGREE - 2):.0f}. "
         f"Adam waits {adam:.1f} times as long: its steps are as large however small the gradient is."
     )
     return PageModel("train_waits", data, still, alt, title, description, says)

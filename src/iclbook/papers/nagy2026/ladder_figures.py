@@ -150,7 +150,7 @@ def rates(get: Get) -> Figure:
 
 
 def printed_only(ours: Mapping[str, Any]) -> Figure:
-    """Figures 4 to 7 as printed (crosses), each with a track for the published models' own values (discs): empty until :func:`.pretrained.records` has some."""
+    """Figures 4 to 7 as printed (crosses), with the published models' own ratios of sinks (discs) once :func:`.pretrained.records` has some."""
     fig, axes = style.figure(2, 2, height=5.2)
     sinks, agree, life, forecast = axes.flat
     steps, ratios, predicted, observed, peaks, finals, correlations = (
@@ -167,24 +167,20 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
     )
     cross(life, peaks, range(5))
     life.hlines(range(5), finals, peaks, color=style.COLOURS["paper"], lw=1.4)
-    life.plot(finals, range(5), "<", color=style.COLOURS["paper"], ms=5)
+    (falls,) = np.nonzero(finals < peaks)
+    life.plot(finals[falls], falls, "<", color=style.COLOURS["paper"], ms=5)
     life.set_yticks(range(5), ("OLMo-2-1B", "OLMo-2-7B", "Pythia-1.4B", "Pythia-1B", "Pythia-160M"))
-    life.set(xlabel="error reduction: peak to end", xlim=(0, 2.6), ylim=(6.4, -0.6))
+    life.set(xlabel="error reduction: peak to end", xlim=(0, 2.6), ylim=(4.6, -0.6))
     cross(forecast, correlations, range(3))
     forecast.axvline(0, color=style.INK, lw=0.8)
     forecast.set_yticks(range(3), ("its own end", "another task, highest", "another task, lowest"))
-    forecast.set(xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(3.7, -0.5))
+    forecast.set(xlabel="correlation with step 4,000", xlim=(-1, 1), ylim=(2.5, -0.5))
     keys = ("probes/sinks/early", "probes/sinks/middle", "probes/sinks/late")
     measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]
     sinks.plot(steps[: len(measured)], measured, "o", color=style.COLOURS["measured"])
-    box = {"boxstyle": "round,pad=0.3", "fc": style.GROUND, "ec": style.COLOURS["dummy"], "ls": "--"}
     titles = ("4: sinks grow late", "5: rates nearly agree", "6: reduction shrinks", "7: early against late")
     for ax, title in zip(axes.flat, titles, strict=True):
-        ax.set_title(f"Figure {title}", fontsize=10)
-        if ax is not sinks or not measured:
-            look = {"transform": ax.transAxes, "ha": "center", "va": "center", "fontsize": 9, "bbox": box}
-            ax.text(*((0.3, 0.85) if ax is sinks else (0.5, 0.09)), "ours: missing", **look)
-    fig.supxlabel("boxes: places of our own values, which need the weights of published models", fontsize=9)
+        ax.set_title(f"paper's Figure {title}", fontsize=10)
     legend_above(fig, sinks, 1, fontsize=9)
     return fig
 
