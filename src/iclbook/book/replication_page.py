@@ -206,28 +206,40 @@ def pictures(z: np.ndarray, chance: np.ndarray, differs: np.ndarray, caption: st
     """Deviations beside what a standard normal law gives, those farther out in the outermost bars; and verdicts that stayed against their probability."""
     edges = np.linspace(-reach, reach, 34)
 
-    def frame() -> Figure:
-        fig, (left, right) = style.figure(2, height=2.6)
-        left.hist(np.clip(z, -reach, reach), edges, color=style.PALETTE[4], label="a draw and those before")
+    def deviations() -> Figure:
+        fig, ax = style.figure(width=style.WIDTH / 2, height=2.6)
+        ax.hist(np.clip(z, -reach, reach), edges, color=style.PALETTE[4], label="a draw and those before")
         expected = len(z) * np.diff(ndtr(edges))
-        style.theory_line(left, (edges[1:] + edges[:-1]) / 2, expected, "errors of the right size")
-        left.set(xlabel="difference in joint standard errors", ylabel="recorded numbers")
-        left.set_ylim(top=1.3 * max(left.get_ylim()[1], 1))
-        left.legend(loc="upper left")
-        style.theory_line(right, (0, 1), (0, 1), "probabilities that come true")
+        style.theory_line(ax, (edges[1:] + edges[:-1]) / 2, expected, "errors of the right size")
+        ax.set(xlabel="difference in joint standard errors", ylabel="recorded numbers")
+        ax.set_ylim(top=1.4 * max(ax.get_ylim()[1], 1))
+        ax.legend(loc="upper left")
+        return fig
+
+    def shares() -> Figure:
+        fig, ax = style.figure(width=style.WIDTH / 2, height=2.6)
+        style.theory_line(ax, (0, 1), (0, 1), "probabilities that come true")
         for inside in (inside for *_, inside in _classes(chance) if inside.any()):
             # the interval of Jeffreys: that of a share of so few
             stay, n = (~differs[inside]).sum(), inside.sum()
             low, high = betaincinv(stay + 0.5, n - stay + 0.5, (0.025, 0.975))
-            right.plot([chance[inside].mean()] * 2, [low, high], color=style.PALETTE[0])
-            right.plot(chance[inside].mean(), stay / n, "o", color=style.PALETTE[0])
-        right.set(xlabel="probability of the same word", ylabel="share that stays", xlim=(0, 1.03), ylim=(0, 1.03))
-        right.legend(loc="upper left")
+            ax.plot([chance[inside].mean()] * 2, [low, high], color=style.PALETTE[0])
+            ax.plot(chance[inside].mean(), stay / n, "o", color=style.PALETTE[0])
+        ax.set(xlabel="probability of the same word", ylabel="share that stays", xlim=(0, 1.03), ylim=(0, 1.03))
+        ax.legend(loc="upper left")
         return fig
 
-    name = "Deviations in joint standard errors beside a normal law; and the share of verdicts that stay against their probability"
-    with plt.rc_context(style.RC):
-        drawn = draw(frame, {})
-    address = {kind: f"data:image/png;base64,{base64.b64encode(png).decode()}" for kind, png in drawn.others.items()}
-    image = picture_html(drawn, name).replace("<img", '<img class="dark-light"', 1)
-    return f"<figure>{themed(image, address | {'size': drawn.narrow})}<figcaption>{caption}</figcaption></figure>"
+    names = {
+        "Deviations in joint standard errors beside a normal law": deviations,
+        "Share of verdicts that stay against their probability": shares,
+    }
+    panels = ""
+    for name, frame in names.items():
+        with plt.rc_context(style.RC):
+            drawn = draw(frame, {})
+        dark = {"dark": f"data:image/png;base64,{base64.b64encode(drawn.others['dark']).decode()}"}
+        image = picture_html(drawn, name).replace("<img", '<img class="dark-light"', 1)
+        panels += f'<div style="flex: 1 1 20rem">{themed(image, dark)}</div>'
+    return (
+        f'<figure><div style="display: flex; flex-wrap: wrap">{panels}</div><figcaption>{caption}</figcaption></figure>'
+    )
