@@ -158,7 +158,7 @@ def test_a_draw_keeps_its_verdicts_when_rules_change_after_it(root):
     text = replication_page.markdown("paper", root)
     assert counted(text)["Contradicted"].startswith("**1**")
     assert "1 of its claims have other rules by now" in text
-    assert "Its rule has changed since." in text
+    assert "And 1 by rules that have changed since" in text
 
 
 def test_predictions_stay_once_a_draw_is_judged_and_follow_the_rules_before(root):

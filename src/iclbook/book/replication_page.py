@@ -112,8 +112,9 @@ def _about(draw: int, found: Sequence[Replica], changed: int, root: Path) -> lis
 def _differing(
     told: Mapping[int, Entries], pairs: Mapping[int, dict[str, Pair]], ledgers: Sequence[Ledger]
 ) -> list[str]:
-    """A line for every verdict that came out otherwise: both words, how likely that was, and the parts that turned with both values and margins."""
-    lines, written = [], partial(formulas.markdown, escaped=render.plain_markdown)
+    """A line for every verdict that came out otherwise: both words, how likely that was, and the parts that turned with both values and margins. In a fold: those whose
+    rule has changed since."""
+    lines, older, written = [], [], partial(formulas.markdown, escaped=render.plain_markdown)
     claims = {claim.id: (ledger, claim) for ledger in ledgers for claim in ledger.claims}
     differing = ((k, claim, e) for k, found in told.items() for claim, e in found.items() if e["alone"] != e["before"])
     for k, claim_id, e in differing:
@@ -124,13 +125,14 @@ def _differing(
             link = f"../{ledger.chapter.removesuffix('.py')}.html#{claim.anchor}"
             says = f'{written(claim.short)} (<a href="{link}">{written(claim.where)}</a>)'
         chance = f" The probability was {number(e['contradicted'] + e['undecided'], 2)}." if "undecided" in e else ""
-        since = "" if pair else " Its rule has changed since."
-        lines.append(f"- {before} before, {alone} by draw {k} alone: {says}.{chance}{since}")
+        (lines if pair else older).append(f"- {before} before, {alone} by draw {k} alone: {says}.{chance}")
         lines += [
             f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
             for a, b in (pair.parts() if pair else ())
             if a.holds != b.holds or a.close != b.close
         ]
+    fold = '<details class="iclbook-fold"><summary>And {} by rules that have changed since</summary>'
+    lines += ["", fold.format(len(older)), "", *older, "", "</details>"] if older else []
     return ["## Verdicts that differ", "", *lines, ""] if lines else []
 
 
@@ -225,7 +227,7 @@ def pictures(z: np.ndarray, chance: np.ndarray, differs: np.ndarray, caption: st
             low, high = betaincinv(stay + 0.5, n - stay + 0.5, (0.025, 0.975))
             ax.plot([chance[inside].mean()] * 2, [low, high], color=style.PALETTE[0])
             ax.plot(chance[inside].mean(), stay / n, "o", color=style.PALETTE[0])
-        ax.set(xlabel="probability of the same word", ylabel="share that stays", xlim=(0, 1.03), ylim=(0, 1.03))
+        ax.set(xlabel="probability of the same word", ylabel="share that stays", xlim=(0, 1.03), ylim=(0, 1.25))
         ax.legend(loc="upper left")
         return fig
 
@@ -240,6 +242,4 @@ def pictures(z: np.ndarray, chance: np.ndarray, differs: np.ndarray, caption: st
         dark = {"dark": f"data:image/png;base64,{base64.b64encode(drawn.others['dark']).decode()}"}
         image = picture_html(drawn, name).replace("<img", '<img class="dark-light"', 1)
         panels += f'<div style="flex: 1 1 20rem">{themed(image, dark)}</div>'
-    return (
-        f'<figure><div style="display: flex; flex-wrap: wrap">{panels}</div><figcaption>{caption}</figcaption></figure>'
-    )
+    return f'<figure class="iclbook-figure"><div style="display: flex; flex-wrap: wrap">{panels}</div><figcaption>{caption}</figcaption></figure>'

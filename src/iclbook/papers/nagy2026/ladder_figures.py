@@ -178,7 +178,7 @@ def printed_only(ours: Mapping[str, Any]) -> Figure:
     keys = ("probes/sinks/early", "probes/sinks/middle", "probes/sinks/late")
     measured = [float(getattr(ours[key], "value", ours[key])) for key in keys if key in ours]
     sinks.plot(steps[: len(measured)], measured, "o", color=style.COLOURS["measured"])
-    titles = ("4: sinks grow late", "5: rates nearly agree", "6: reduction shrinks", "7: early against late")
+    titles = ("4:\nsinks grow late", "5:\nrates nearly agree", "6:\nreduction shrinks", "7:\nearly against late")
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.set_title(f"paper's Figure {title}", fontsize=10)
     legend_above(fig, sinks, 1, fontsize=9)
