@@ -254,7 +254,7 @@ record.all(escape.standard_values(standard, profile))
 # | the same, over all | 4 | {glue:text}`stages/sgd/degree` | {glue:text}`stages/sgd/degree_se` |
 # | Trained TF, second plateau, median draw | 2 | {glue:text}`stages/second/typical` | {glue:text}`stages/second/typical_se` |
 #
-# Two things shorten the wait. The first is **chance**. Among 128 prompts drawn once and for all, the answer happens to correlate with the mean of the context. Values and outputs, two factors, fit
+# Two things shorten the wait. The first is **chance**. Among 128 prompts drawn once, the answer happens to correlate with the mean of the context. Values and outputs, two factors, fit
 # this, so the wait becomes logarithmic: the degree belongs to the sample. The second is the **optimiser**: Adam's steps have a fixed size.
 
 # %% tags=["hide-input"]
@@ -333,8 +333,8 @@ record.verdict("crossing/q-timing")
 # | sticky chain | {glue:text}`timing/chain` | {glue:text}`timing/chain_quicker` | {glue:text}`timing/chain_gain` ({glue:text}`timing/chain_gain_se`) |
 # | Trained TF | {glue:text}`timing/known` | {glue:text}`timing/known_quicker` | {glue:text}`timing/known_gain` ({glue:text}`timing/known_gain_se`) |
 #
-# In two heads neither comes first. In the sticky chain and in Trained TF values come first. In Trained TF they do so even with queries and keys ten times faster. So the test can hardly find
-# attention first there, and Trained TF is not judged. The faster rates bring {glue:text}`timing/known_forward` of its single draws forward.
+# In two heads neither comes first; in the sticky chain and in Trained TF values do. In Trained TF they do even with queries and keys ten times faster. So the test can hardly find
+# attention first there, and Trained TF is not judged. The faster rates bring {glue:text}`timing/known_forward` of its draws forward.
 #
 # ## Ten times the rate on values
 #
@@ -408,14 +408,14 @@ style.show(draw.areas(by))
 
 # %% [markdown]
 # *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
-# is a coin toss. The stronger the colour, the worse; the last row is the worst of each column.*
+# is a coin toss. The last row is the worst of each column.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-roc")
 
 # %% [markdown]
-# Answers to other prompts are our own null model. They are easy to reject, except by the predicted rate. The
-# paper has no such null; it compares with chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
+# Answers to other prompts are our own null model: easy to reject, except by the predicted rate. The
+# paper compares with chance. A slope or an $r^2$ must pass the other rows before it shows that a language model descends.
 #
 # ### Rungs of the ladder
 #
@@ -460,13 +460,13 @@ style.show(draw.kernels(left), of=[isotropic])
 record.verdict("crossing/q-kernel")
 
 # %% [markdown]
-# One softmax head takes a step with the softmax kernel; the next best of the paper's five leaves {glue:text}`kernel/one_second`. (A head with both signs turned has the kernel $-k(-x_i, x_q)$, which is tried as
-# well.) Linear attention takes one with the linear kernel (the next best of the five leaves {glue:text}`kernel/linear_second`), two softmax heads one with the {glue:text}`kernel/two_best` kernel. The linear
+# One softmax head takes a step with the softmax kernel; the next best of the paper's five leaves {glue:text}`kernel/one_second`. Linear
+# attention takes one with the linear kernel (the next best of the five leaves {glue:text}`kernel/linear_second`), two softmax heads one with the {glue:text}`kernel/two_best` kernel. The linear
 # kernel on centred covariates, which is none of the five, leaves {glue:text}`kernel/linear_centred` of linear attention, and of two softmax heads least of all ({glue:text}`kernel/two_centred`).
 #
 # ## What coincides
 #
-# Some of these laws are one law in different notation. Each row of the table is one computation, and says how the papers' letters must be matched so that the answers agree. Letters are those of
+# Some of these laws are one law in different notation. Each row is one computation, and says how the papers' letters must be matched. Letters are those of
 # each paper's chapter ([He](linear_regression.py), [Agarwal](attention_gradients.py), [Recall](associative_recall.py), [Nagy](gradient_descent.py), [Wang](categorical_data.py)); the
 # [dictionary](../book/notation.md#the-attention-layer) translates them.
 #
@@ -479,8 +479,7 @@ record.verdict("crossing/q-kernel")
 # | what training does to values: *exact* | Agarwal: $\sum_{ij} \alpha_{ij}\, u_i\, x_j^\top$, $u_i$ the gradient at answer $i$; here $\alpha$ of the head, one position $i$ that asks in each prompt, $x_j = z_\ell$, a pair of the prompt. He: gradient in $OV$, with $u = 2\,(\hat y_q - y_q)$ |
 # | two opposite heads and the debiased step: *only near* | He: $\omega = \pm\gamma$, $\mu = \pm \eta / 2\gamma$; the distance falls as $\gamma^2$ |
 #
-# Each row is a test (`tests/crossing/test_coincide.py`) that computes either side by its own paper's functions, to rounding, and sets beside it a pair that only looks alike, such as
-# the kernel that is not normalised.
+# Each row is a test (`tests/crossing/test_coincide.py`) that computes either side by its own paper's functions and sets beside it a pair that only looks alike.
 #
 # ## What to take away
 #

@@ -798,7 +798,7 @@ record.verdicts("fig4.2")
 # With $1 + Cx$ weights may be negative, and their sum may pass through zero. For such a prompt the prediction is arbitrarily large: the training loss reaches
 # {glue:text}`fig4.2/affine/worst_loss` (with $C = 1$, and with the code's). The smaller $C$, the more runs end with the pattern, of {glue:text}`runs/seeds` starts for each $C$ and {glue:text}`census/runs` for the smallest:
 #
-# | $1 + Cx$ with | $C = 1$ | the code's $C$ | $C = 0.3$ | $C = 0.1$ |
+# | *1 + Cx* with | *C* = 1 | the code's *C* | *C* = 0.3 | *C* = 0.1 |
 # |---|---|---|---|---|
 # | runs with the pattern | {glue:text}`fig4.2/text/affine/formed` | {glue:text}`fig4.2/code/affine/formed` | {glue:text}`fig4.2/c0.3/affine/formed` | {glue:text}`fig4.2/c0.1/affine/formed` |
 

@@ -378,7 +378,7 @@
       const line = drawnLine;
       prompt.says(shapeOf(line));
       const text = sentence(line);
-      // while it trains words and numbers stay for a second, so that they can be read, and be read out, and belong to one step
+      // words and numbers stay for a second, to be read, and are of one step
       const left = state.playing && text !== told ? 1000 - (performance.now() - when) : 0;
       clearTimeout(waiting);
       if (left > 0) return void (waiting = setTimeout(later, left));
