@@ -227,7 +227,7 @@ style.show(draw.chance(by_chance, chance.COUNTS[profile]), of=[by_chance])
 
 # %% [markdown]
 # *The fewer prompts are drawn, the earlier two heads leave: at the rate of chance (solid lines: $\log(1/\epsilon)$ over the rate, from the last point), where symmetric prompts would wait as the dotted
-# power. Means over draws.*
+# power.*
 
 # %% tags=["remove-input"]
 record.verdicts("q-waits-chance", "q-waits-noise")
@@ -339,7 +339,7 @@ record.verdict("crossing/q-timing")
 # ## Ten times the rate on values
 #
 # If values lag, speed them up: with ten times the rate on values, the sticky chain's classifier needs fewer steps, says {cite}`agarwal2025`. But ten times the rate on other matrices may do the same, and
-# so may one larger rate for all. We compare the three at many base rates, by plain gradient descent. (Associative recall is left out: its values are not trained.)
+# so may one larger rate for all. We compare the three at many base rates, by plain gradient descent.
 
 # %% mystnb={"image": {"alt": "Ratios of steps for two heads, linear attention, three layers, sticky chain and Trained TF, with intervals over seeds: values and outputs ten times faster, and queries and keys ten times faster. Left over the plain rate, the best uniform rate marked; right over the best uniform rate."}} tags=["hide-input"]
 style.show(draw.rates(raced), of=races.values())
@@ -407,8 +407,7 @@ record.all(descent.descent_values(by))
 style.show(draw.areas(by))
 
 # %% [markdown]
-# *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind; 0.5
-# is a coin toss. The last row is the worst of each column.*
+# *No statistic tells descent from every imitation: each column has a coloured cell, below 0.9. Area under the ROC curve: the chance that a descending stack scores higher than one of the row's kind. The last row is the worst of each column.*
 
 # %% tags=["remove-input"]
 record.verdict("crossing/q-roc")
@@ -462,7 +461,7 @@ record.verdict("crossing/q-kernel")
 # %% [markdown]
 # One softmax head takes a step with the softmax kernel; the next best of the paper's five leaves {glue:text}`kernel/one_second`. Linear
 # attention takes one with the linear kernel (the next best of the five leaves {glue:text}`kernel/linear_second`), two softmax heads one with the {glue:text}`kernel/two_best` kernel. The linear
-# kernel on centred covariates, which is none of the five, leaves {glue:text}`kernel/linear_centred` of linear attention, and of two softmax heads least of all ({glue:text}`kernel/two_centred`).
+# kernel on centred covariates leaves {glue:text}`kernel/linear_centred` of linear attention, and of two softmax heads least of all ({glue:text}`kernel/two_centred`).
 #
 # ## What coincides
 #
