@@ -194,7 +194,7 @@ def lengths(numbers):
 
 
 def depth(numbers):
-    """Error of the deep model over that of the shallow one at three sizes: printed above one, ours below one at the first two and just above it at the third."""
+    """Error of the deep model over that of the shallow one at three sizes, printed (above one at each) and ours."""
     rows = numbers("gradient_descent", "Error of baseline and depth along training")
     fig, ax = card("", "deep over shallow", ylim=(0.3, 2.5))
     across = ([float(row["y"]) for row in rows if (row["kind"], row["panel"]) == ("line across", p)] for p in "123")

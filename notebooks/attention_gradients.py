@@ -184,7 +184,7 @@ style.show()
 record.verdicts("signs", "toward-users")
 
 # %% [markdown]
-# Two dark ones meet rare exceptions at another draw, at the limits of the test: a loss that had exploded, heavy keys too near the average to count. The rest depends on how a sentence is read:
+# At another draw dark ones can meet rare exceptions, at the limits of the test: a loss that has exploded, heavy keys too near the average to count. The rest depends on how a sentence is read:
 #
 # - **The correct logit.** $-u_i$ lowers the loss; but it may do so by lowering the other logits more than the correct one.
 # - **Attention mass.** All positions below average *together* lose attention ({glue:text}`signs/mass_total` of queries); a *single* one loses it in {glue:text}`signs/mass` of the cases: the step on the

@@ -202,7 +202,7 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     assert "<em>not reproduced</em>; 0 of 1 late rules" in line
 
 
-def test_a_third_draw_is_compared_with_the_mean_of_two_and_predicted_from_it(root):
+def test_a_third_draw_is_compared_with_the_mean_of_two(root):
     keep(root, 0, 0.2, REPRODUCED)
     keep(root, 1, 0.25, REPRODUCED)
     keep(root, 2, 0.3, REPRODUCED)
@@ -262,7 +262,7 @@ def test_a_damaged_provenance_or_freeze_is_one_line(root, text):
 
 @pytest.mark.parametrize("draws", [1, 3])
 def test_predicted_probabilities_come_true(root, draws):
-    """Values with a known law: the mean of some draws, then one more. Of the verdicts that the first decide, as many differ as was expected, within two and a half errors."""
+    """Values with a known law: the mean of some draws, then one more. Of the verdicts that the first decide, as many are contradicted, and as many left undecided, as was expected, within one and two and a half errors."""
     (claim,) = load_ledger("demo", root).claims
     rng, expected, found = np.random.default_rng(0), np.zeros(2), np.zeros(2)
 
@@ -278,5 +278,5 @@ def test_predicted_probabilities_come_true(root, draws):
             expected += imagined(claim, first, "paper", seed)
             found += (second.word not in (first.word, TOO_CLOSE), second.word == TOO_CLOSE)
     assert 20 < found[1] < 200
-    assert found == pytest.approx(expected, abs=2.5 * np.sqrt(expected.sum()))
+    assert (np.abs(found - expected) <= 1 + 2.5 * np.sqrt(expected)).all()
     assert imagined(claim, word(50.0, draws), "paper") == (0, 0)

@@ -106,8 +106,9 @@ def keep_verdicts(draw: int, ledger: Ledger, root: Path) -> None:
     """Add what a draw alone says of a chapter's claims; what was added before stays."""
     found, now = entries(draw, root), next(r for r in replicas(draw, root) if r.ledger.paper == ledger.paper)
     for pair in now.pairs():
-        if "alone" not in found.get(pair.claim.id, {"alone": ""}):
-            found[pair.claim.id] |= {"alone": pair.second.word, "moved": bool(pair.moved)}
+        entry = found.get(pair.claim.id)
+        if entry is not None and "alone" not in entry:
+            entry.update(alone=pair.second.word, moved=bool(pair.moved))
     _write_entries(draw, found, root)
 
 

@@ -279,7 +279,7 @@ def _pooled_from(part: Part, by: Tolerances) -> list[Value]:
     pooled = by.values.get(part.key)
     if not by.draws or pooled in (None, by.draws[0].get(part.key)):
         return []
-    return [draw[part.key] for draw in by.draws if part.key in draw]
+    return [draw[part.key] for draw in by.draws if part.key in draw and f"{part.key}_se" in draw]
 
 
 def _draws_differ(part: Part, by: Tolerances) -> bool:
