@@ -187,7 +187,8 @@ def _calibration(
         *lines,
         "",
         "Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each draw, Student's distribution "
-        f"leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far.",
+        f"leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far. Runs of one study see the "
+        "same prompts, and an error over runs leaves out what the prompts move in all of them alike: a sum of heads that nearly cancel differs by many of its errors.",
         "",
         "</details>",
         "",
