@@ -9,7 +9,8 @@ import pytest
 from claims_kit import LEDGER, make_root, stamp, write_notebook
 
 from iclbook import cli
-from iclbook.machines import TRAINING
+from iclbook.draw import SWITCH
+from iclbook.machines import MEMORY, SWITCHES, TRAINING
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -119,23 +120,30 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     }
 
 
-def test_the_command_trains_on_pinned_code_paths(monkeypatch):
+def test_the_command_trains_on_pinned_code_paths_and_another_draw_on_this_processors_own(monkeypatch):
     calls = []
     monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
     monkeypatch.setattr(cli, "main", lambda: 0)
-    for name in TRAINING:
+    monkeypatch.delenv(SWITCH, raising=False)
+    for name in SWITCHES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", "--fresh"])
     cli.entry()
-    ((_, arguments, environment),) = calls
+    monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", "--draw", "2"])
+    cli.entry()
+    (_, arguments, book), (_, _, drawn) = calls
     assert arguments[1:] == ["-m", "iclbook.cli", "train", "demo", "--fresh"]
-    assert environment.items() >= TRAINING.items()
+    assert book.items() >= TRAINING.items()
+    assert drawn.items() >= MEMORY.items() | {(SWITCH, "2"), ("OMP_NUM_THREADS", "1")}
+    assert "ATEN_CPU_CAPABILITY" not in drawn
+    assert "MKL_CBWR" not in drawn
     for name, value in TRAINING.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo"])
     cli.entry()
     monkeypatch.setattr(sys, "argv", ["iclbook", "claims"])
     cli.entry()
-    assert len(calls) == 1, "once is enough, and only for trainings"
+    assert len(calls) == 2, "once is enough, and only for trainings"
 
 
 def ran_today(root, profile="paper", **values):

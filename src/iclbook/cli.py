@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 from .errors import UserError, one_line, say
@@ -417,12 +418,15 @@ def _drop_output() -> None:
 
 
 def entry() -> int:
-    """The console command. Trainings take pinned code paths, which libraries choose when they are loaded: hence a new process."""
-    from .machines import TRAINING, environment
+    """The console command. Trainings have code paths of their own, which libraries choose when they are loaded: hence a new process."""
+    from .draw import SWITCH
+    from .machines import SWITCHES, environment
 
-    if sys.argv[1:2] == ["train"] and not TRAINING.items() <= os.environ.items():
-        again = [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]]
-        os.execve(sys.executable, again, environment("training"))
+    if sys.argv[1:2] == ["train"]:
+        asked = dict(pairwise(sys.argv)).get("--draw", os.environ.get(SWITCH, "0"))
+        wanted = environment("training", os.environ | {SWITCH: asked})
+        if any(os.environ.get(name) != wanted.get(name) for name in SWITCHES):
+            os.execve(sys.executable, [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]], wanted)
     return main()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from . import draw
 from .errors import UserError
 
 _MACHINES = yaml.safe_load(Path(__file__).with_name("machines.yaml").read_text(encoding="utf-8"))
@@ -36,13 +37,18 @@ def emulated() -> tuple[str, ...]:
 
 def environment(machine: str, base: Mapping[str, str] | None = None) -> dict[str, str]:
     """Environment of a process on a machine: ``pinned``, ``training``, or ``processor-threads`` such as ``sse-2``; all else as in ``base``, this
-    process's own by default."""
+    process's own by default.
+
+    Stored runs of the book are replayed elsewhere, so ``training`` is pinned; other draws keep no runs and take this processor's own paths, which are faster.
+    """
     around = os.environ if base is None else base
     plain = {k: v for k, v in around.items() if k not in SWITCHES} | MEMORY
+    if machine == "training":
+        if not around.get(draw.SWITCH, "").strip("0"):
+            return plain | TRAINING
+        machine = "native-1"
     if machine == "pinned":
         return plain | PINNED
-    if machine == "training":
-        return plain | TRAINING
     processor, _, threads = machine.partition("-")
     if processor not in PROCESSORS or threads not in ("1", "2"):
         raise UserError(f"unknown machine {machine!r}", f"Choose pinned, training or one of: {', '.join(emulated())}.")
