@@ -10,6 +10,7 @@ from claims_kit import make_root, records_of, stamp, write_notebook
 
 from iclbook import draw, inputs, random, replication, store
 from iclbook.book import replication_page
+from iclbook.check import compare, words
 from iclbook.claims import load_ledger
 from iclbook.claims.record import Record
 from iclbook.claims.references import (
@@ -159,6 +160,17 @@ def test_a_draw_keeps_its_verdicts_when_rules_change_after_it(root):
     assert counted(text)["Contradicted"].startswith("**1**")
     assert "1 of its claims have other rules by now" in text
     assert "And 1 by rules that have changed since" in text
+
+
+def test_a_bound_that_moved_is_found_at_the_books_draw_alone(root, monkeypatch):
+    path = load_ledger("demo", root).path
+    path.write_text(LEDGER.replace(", late: true", ""))
+    ledger = load_ledger("demo", root)
+    records, reference = records_of(slope=1.0), Reference({"slope": 1.0}, rules={"demo/slope": "of another rule"})
+    reference = replace(reference, verdicts=words(ledger, records, "paper", reference))
+    assert [found.kind for found in compare(ledger, records, reference, "paper", {})] == ["rule"]
+    monkeypatch.setenv(draw.SWITCH, "1")
+    assert compare(ledger, records, reference, "paper", {}) == []
 
 
 def test_predictions_stay_once_a_draw_is_judged_and_follow_the_rules_before(root):
