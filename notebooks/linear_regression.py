@@ -395,6 +395,8 @@ record.all(
 )
 varied = learning_rates.read_variations(lambda name: results(name, profile, device))
 record.all(learning_rates.variation_records(varied))
+other_rates = results("seeds_rates", profile, device)
+record.all(learning_rates.start_records(other_rates, seeds))
 
 # %% [markdown]
 # *The true loss has a minimum on a curve so flat that the noise of training decides where a run rests: $\gamma$ grows as a power of rate over root of batch. Loss of a pair with its best $\mu$ (disc: the

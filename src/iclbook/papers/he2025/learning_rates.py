@@ -69,13 +69,11 @@ def _matched_pair(h: Heads) -> Array:
 
 def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: float) -> Records:
     """The pair's minimum beside trained heads and the pair's true loss at gamma = 0.13; how the trained gamma depends on rate and batch size; the share of
-    all runs that end as a matched pair, and of those that differ in this from the same start at the paper's own setting."""
+    all runs that end as a matched pair."""
     gamma, slow = settled_gammas(settings), settings[256][RATES[0]]
     quarter = slow.gamma[np.argmin(np.abs(slow.steps - 0.75 * slow.steps[-1]))]
-    own, every = _matched_pair(settings[256][1e-3]), [_matched_pair(h) for by in settings.values() for h in by.values()]
+    every = [_matched_pair(h) for by_rate in settings.values() for h in by_rate.values()]
     power, _, off = temperature_law(settings)
-    starts = min(map(len, every))  # that all settings have
-    changed = [(end[:starts] != own[:starts]).sum() for end in every]
     return {
         "minimiser/gamma": best.omega,
         "minimiser/interior": bool(best.omega > 0.01),
@@ -87,9 +85,17 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
         "noise/power": power,
         "noise/off": off,
         "robust/pattern_share": float(np.concatenate(every).mean()),
-        "robust/changed": Estimate.share(int(sum(changed)), starts * (len(every) - 1)),
         "robust/gamma_ratio": largest_ratio([runs for by_rate in gamma.values() for runs in by_rate]),
     }
+
+
+def start_records(rates: Results, smaller: Results) -> Records:
+    """Share of runs that end otherwise, as a matched pair or not, than from the same start at the paper's rate and batch size: at the other :data:`RATES`, and
+    at the paper's rate with the ``smaller`` batch. A start is one observation, with the mean of its runs."""
+    by_rate = {rate: _matched_pair(read_heads(rates.group(f"rate_{rate:g}"))) for rate in RATES}
+    own = by_rate.pop(1e-3)
+    others = [*by_rate.values(), _matched_pair(read_heads(smaller.group("h2")))]
+    return {"robust/otherwise": Estimate.runs(np.mean([end != own for end in others], 0))}
 
 
 def decay_records(decayed: Heads, constant: Heads, reduced: Heads, best: Optimum, *size: float) -> Records:

@@ -170,15 +170,19 @@ SEED_SWEEPS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
         {"h2": {}, "linear": {"n_heads": 1, "activation": "linear"}},
     ),
     "seeds_affine": (LinearRegression(), {"affine_c0.1": {"activation": "affine", "score_scale": SMALL_C[0]}}),
+    "seeds_rates": (LinearRegression(), {f"rate_{rate:g}": {} for rate in RATES}),
 }
-#: Optimisers and learning rates of groups that have not Adam's.
-OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)}
+#: Optimisers and learning rates of groups that have not Adam's at the paper's rate.
+OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)} | {
+    f"rate_{rate:g}": (Adam(), rate) for rate in RATES
+}
 
 
 def seeds(name: str, steps: int, n_seeds: int) -> Study:
     """Frequency of runs that end without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`SEED_SWEEPS`.
 
-    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the trajectory kept.
+    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the trajectory kept,
+    and only other rates are tried at the paper's batch size, four times that of the others.
     """
     task, models = SEED_SWEEPS[name]
     groups = []
@@ -190,7 +194,9 @@ def seeds(name: str, steps: int, n_seeds: int) -> Study:
     marks = {24, steps}
     if name == "seeds":
         marks |= {round(steps * f) for f in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)} | {1, 4, 16}
-    return Study("he2025", name, task, tuple(groups), steps, batch_size=64, record=tuple(sorted(marks)))
+    return Study(
+        "he2025", name, task, tuple(groups), steps, 256 if name == "seeds_rates" else 64, record=tuple(sorted(marks))
+    )
 
 
 def noise(batch_size: int, steps: int, n_seeds: int) -> Study:
