@@ -208,7 +208,13 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     row = counted(text)
     assert (row["Verdicts"], row["Rest on values that moved"]) == ("1", "1")
     assert (row["Contradicted"], row["Undecided by it alone"]) == ("**1** (0; 0 to 0)", "**0** (0; 0 to 0)")
-    assert "by draw 1 alone" in text.split("## Verdicts that differ")[1]
+    differing = text.split("## Verdicts that differ")[1]
+    assert "by draw 1 alone" in differing
+    assert "All draws together leave 1 of these 1 verdicts" in differing
+    keep(root, 0, 1.0, TOO_CLOSE)
+    differing = replication_page.markdown("paper", root).split("## Verdicts that differ")[1]
+    assert "All draws together leave 0 of these 1 verdicts" in differing
+    assert "All draws together: " in differing
     assert "do not follow" not in text
     line = replication.fold_lines(root)["demo/slope"]
     assert "<em>not reproduced</em>; 0 of 1 late rules" in line

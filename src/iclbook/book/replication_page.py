@@ -16,6 +16,7 @@ from scipy.special import betaincinv, ndtr, stdtr
 
 from .. import formulas
 from ..claims import Ledger, Verdict, all_ledgers, render
+from ..claims.references import load_reference
 from ..claims.verdicts import OPEN, SILENT, TOO_CLOSE, PartResult
 from ..drawing import style
 from ..files import reading
@@ -51,7 +52,11 @@ def markdown(profile: str, root: Path) -> str:
         "",
     ]
     lines += [line for k in every for line in _about(k, every[k], len(told[k].keys() - pairs[k].keys()), root)]
-    return "\n".join([*lines, *_differing(told, pairs, ledgers), *_calibration(every, told, pairs)])
+    pooled = {}
+    for ledger in ledgers:
+        reference = load_reference(ledger.chapter_name, profile, root)
+        pooled |= reference.verdicts if reference else {}
+    return "\n".join([*lines, *_calibration(every, told, pairs), *_differing(told, pairs, ledgers, pooled)])
 
 
 def _row(draw: str, found: Entries, chapters: int) -> str:
@@ -110,11 +115,14 @@ def _about(draw: int, found: Sequence[Replica], changed: int, root: Path) -> lis
 
 
 def _differing(
-    told: Mapping[int, Entries], pairs: Mapping[int, dict[str, Pair]], ledgers: Sequence[Ledger]
+    told: Mapping[int, Entries],
+    pairs: Mapping[int, dict[str, Pair]],
+    ledgers: Sequence[Ledger],
+    pooled: Mapping[str, str],
 ) -> list[str]:
-    """A line for every verdict that came out otherwise: both words, how likely that was, and the parts that turned with both values and margins. In a fold: those whose
-    rule has changed since."""
-    lines, older, written = [], [], partial(formulas.markdown, escaped=render.plain_markdown)
+    """A line for every verdict that came out otherwise: both words, how likely that was, the verdict of all draws ``pooled`` where it is another, and the parts that
+    turned with both values and margins. In a fold: those whose rule has changed since."""
+    lines, older, kept, written = [], [], [], partial(formulas.markdown, escaped=render.plain_markdown)
     claims = {claim.id: (ledger, claim) for ledger in ledgers for claim in ledger.claims}
     differing = ((k, claim, e) for k, found in told.items() for claim, e in found.items() if e["alone"] != e["before"])
     for k, claim_id, e in differing:
@@ -125,7 +133,10 @@ def _differing(
             link = f"../{ledger.chapter.removesuffix('.py')}.html#{claim.anchor}"
             says = f'{written(claim.short)} (<a href="{link}">{written(claim.where)}</a>)'
         chance = f" The probability was {number(e['contradicted'] + e['undecided'], 2)}." if "undecided" in e else ""
-        (lines if pair else older).append(f"- {before} before, {alone} by draw {k} alone: {says}.{chance}")
+        now = pooled.get(claim_id, e["before"])
+        kept += [now == e["before"]] if pair else []
+        end = "" if now == e["before"] or not pair else f" All draws together: {render.sight(Verdict(now))}."
+        (lines if pair else older).append(f"- {before} before, {alone} by draw {k} alone: {says}.{chance}{end}")
         lines += [
             f"  - {written(a.name if a.reading is None else f'{a.name} ({a.reading})')}: {_valued(a)}, then {_valued(b)}"
             for a, b in (pair.parts() if pair else ())
@@ -133,7 +144,10 @@ def _differing(
         ]
     fold = '<details class="iclbook-fold"><summary>And {} by rules that have changed since</summary>'
     lines += ["", fold.format(len(older)), "", *older, "", "</details>"] if older else []
-    return ["## Verdicts that differ", "", *lines, ""] if lines else []
+    told_in_all = (
+        f"All draws together leave {sum(kept)} of these {len(kept)} verdicts as they were before.\n" if kept else ""
+    )
+    return ["## Verdicts that differ", "", told_in_all, *lines, ""] if lines else []
 
 
 def _valued(part: PartResult) -> str:
