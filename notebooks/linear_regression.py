@@ -418,7 +418,8 @@ record.verdicts("q-minimiser", "robust", "robust-gamma", "robust-others")
 # so flat a loss. So 0.13 belongs to one recipe of training.
 #
 # The paper says that nothing much depends on such settings, and later that $\gamma$ does. Of all these runs {glue:text}`robust/pattern_share` end as a matched pair. The
-# others keep heads of one sign, as in the runs from many starts above, and have no $\gamma$. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
+# others keep heads of one sign, as in the runs from many starts above, and have no $\gamma$. Rate and batch seldom decide which: from {glue:text}`census/runs` starts,
+# {glue:text}`robust/otherwise` of the runs with other settings end otherwise. Where there is a pair, its $\gamma$ moves with the setting, along a curve so flat that the loss
 # hardly changes. The last claim above asks the same of other optimisers and other data, {glue:text}`census/runs` runs of each: momentum, AdamW, ten covariates, more noise.
 
 # %% [markdown]

@@ -4,6 +4,7 @@ import pytest
 from claims_kit import make_root, write_notebook
 
 from iclbook import check as regression
+from iclbook import draw, replication
 from iclbook.check.figures import moved, read_figures, spread_of_figure
 from iclbook.errors import UserError
 from iclbook.project import FIGURE, SLIDERS
@@ -93,6 +94,20 @@ def machines_that_record(book, monkeypatch, **by_machine):
 
     monkeypatch.setattr(regression, "run_chapters", run_chapters)
     return folders
+
+
+def test_another_draw_is_kept_though_the_book_recorded_more(book, monkeypatch):
+    path = book.root / "references" / "smoke" / "demo.json"
+    body = json.loads(path.read_text())
+    path.write_text(
+        json.dumps(body | {"records": body["records"] | {"gone": 1.0}, "spread": body["spread"] | {"gone": 0.1}})
+    )
+    replication.freeze(book.root)
+    monkeypatch.setenv(draw.SWITCH, "1")
+    (result,) = book.check(update=True)
+    assert not result.error
+    kept = json.loads((book.root / "references" / "replication" / "1" / "smoke" / "demo.json").read_text())
+    assert kept["spread"] == body["spread"]
 
 
 def test_an_update_measures_spreads_on_other_machines(book, monkeypatch):

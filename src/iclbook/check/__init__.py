@@ -176,7 +176,12 @@ def _check_one(
         new = Reference({key: record.value for key, record in records.items()}, figures=drawn)
         if draw.number():
             old = load_reference(name, profile, root) or Reference({})
-            spread = {k: size for k, size in old.spread.items() if np.shape(new.records.get(k)) == np.shape(size)}
+            kept = old.spread.keys() & new.records.keys()
+            spread = {
+                k: old.spread[k]
+                for k in old.spread
+                if k in kept and np.shape(new.records[k]) == np.shape(old.spread[k])
+            }
             rules = {claim.id: claim.rules_digest for claim in ledger.claims}
             new = replace(new, spread=spread, rules=rules)
         else:
