@@ -158,8 +158,10 @@ def test_a_draw_keeps_its_verdicts_when_rules_change_after_it(root):
     judge_draw(root)
     text = replication_page.markdown("paper", root)
     assert counted(text)["Contradicted"].startswith("**1**")
-    assert "1 of its claims have other rules by now" in text
+    assert "1 of its claims has other rules by now" in text
     assert "And 1 by rules that have changed since" in text
+    keep(root, 1, -0.9, "reproduced")  # updated under the new rule
+    assert "And 1 by rules that have changed since" in replication_page.markdown("paper", root)
 
 
 def test_a_bound_that_moved_is_found_at_the_books_draw_alone(root, monkeypatch):

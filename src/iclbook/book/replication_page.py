@@ -39,7 +39,10 @@ def markdown(profile: str, root: Path) -> str:
     if not any(every.values()):
         return "Nothing has been drawn anew yet."
     told = {k: {claim: e for claim, e in entries(k, root).items() if e.get("alone", OPEN) not in SILENT} for k in every}
-    pairs = {k: {pair.claim.id: pair for replica in found for pair in replica.pairs()} for k, found in every.items()}
+    pairs = {
+        k: {pair.claim.id: pair for replica in found for pair in replica.pairs() if _judged_so(pair, told[k])}
+        for k, found in every.items()
+    }
     ahead, ledgers = 1 + max(every), all_ledgers(root)
     foreseen = entries(ahead, root) or predicted(ahead, ledgers, root)
     lines = [f"| {' | '.join(HEADS)} |", f"|{'---|' * len(HEADS)}"]
@@ -57,6 +60,11 @@ def markdown(profile: str, root: Path) -> str:
         reference = load_reference(ledger.chapter_name, profile, root)
         pooled |= reference.verdicts if reference else {}
     return "\n".join([*lines, *_calibration(every, told, pairs), *_differing(told, pairs, ledgers, pooled)])
+
+
+def _judged_so(pair: Pair, told: Entries) -> bool:
+    """Whether a draw that was updated under a later rule still gives the verdict that was kept."""
+    return pair.claim.id not in told or told[pair.claim.id]["alone"] == pair.second.word
 
 
 def _row(draw: str, found: Entries, chapters: int) -> str:
@@ -104,7 +112,7 @@ def _about(draw: int, found: Sequence[Replica], changed: int, root: Path) -> lis
     wrong = sorted(claim for replica in found for claim in replica.unfounded())
     sentences = [
         f"Draw {draw}: {devices.total()} studies were made anew, {devices['cuda'] or 'none'} of them on a GPU, the others in {duration(seconds)} of a core.",
-        f"{changed} of its claims have other rules by now; the table keeps their verdicts of that time."
+        f"{changed} of its claims {'has' if changed == 1 else 'have'} other rules by now; the table keeps their verdicts of that time."
         if changed
         else "",
         f"Not drawn anew yet: {', '.join(waiting)}." if waiting else "",
@@ -202,7 +210,8 @@ def _calibration(
         "",
         "Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each draw, Student's distribution "
         f"leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far. Runs of one study see the "
-        "same prompts, and an error over runs leaves out what the prompts move in all of them alike: a sum of heads that nearly cancel differs by many of its errors.",
+        "same prompts, those on categories the same embeddings too, and an error over runs leaves out what these move in all of them alike: a sum of heads that nearly cancel "
+        "differs by many of its errors, and so do matrices learned with other embeddings.",
         "",
         "</details>",
         "",
