@@ -91,11 +91,14 @@ def setting_records(two: Heads, settings: Settings, best: Optimum, loss_of_013: 
 
 def start_records(rates: Results, smaller: Results) -> Records:
     """Share of runs that end otherwise, as a matched pair or not, than from the same start at the paper's rate and batch size: at the other :data:`RATES`, and
-    at the paper's rate with the ``smaller`` batch. A start is one observation, with the mean of its runs."""
+    at the paper's rate with the ``smaller`` batch. A start is one observation, with the mean of its runs. And the same from another start on the same data."""
     by_rate = {rate: _matched_pair(read_heads(rates.group(f"rate_{rate:g}"))) for rate in RATES}
     own = by_rate.pop(1e-3)
     others = [*by_rate.values(), _matched_pair(read_heads(smaller.group("h2")))]
-    return {"robust/otherwise": Estimate.runs(np.mean([end != own for end in others], 0))}
+    return {
+        "robust/otherwise": Estimate.runs(np.mean([end != own for end in others], 0)),
+        "robust/other_start": float(np.mean([np.roll(end, 4) != own for end in others])),  # four data streams in turn
+    }
 
 
 def decay_records(decayed: Heads, constant: Heads, reduced: Heads, best: Optimum, *size: float) -> Records:
