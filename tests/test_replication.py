@@ -158,7 +158,7 @@ def test_a_draw_keeps_its_verdicts_when_rules_change_after_it(root):
     judge_draw(root)
     text = replication_page.markdown("paper", root)
     assert counted(text)["Contradicted"].startswith("**1**")
-    assert "1 of its claims has other rules by now" in text
+    assert "The rule of one claim has changed since" in text
     assert "And 1 by rules that have changed since" in text
     keep(root, 1, -0.9, "reproduced")  # updated under the new rule
     assert "And 1 by rules that have changed since" in replication_page.markdown("paper", root)
@@ -212,10 +212,10 @@ def test_the_page_counts_what_turned_and_measures_deviations_in_joint_errors(roo
     assert (row["Contradicted"], row["Undecided by it alone"]) == ("**1** (0; 0 to 0)", "**0** (0; 0 to 0)")
     differing = text.split("## Verdicts that differ")[1]
     assert "by draw 1 alone" in differing
-    assert "All draws together leave 1 of these 1 verdicts" in differing
+    assert "none of these 1 verdicts is another" in differing
     keep(root, 0, 1.0, TOO_CLOSE)
     differing = replication_page.markdown("paper", root).split("## Verdicts that differ")[1]
-    assert "All draws together leave 0 of these 1 verdicts" in differing
+    assert "1 of these 1 verdicts is another" in differing
     assert "All draws together: " in differing
     assert "do not follow" not in text
     line = replication.fold_lines(root)["demo/slope"]

@@ -24,12 +24,15 @@ from ..inputs import chapters
 from ..numbers import duration, number
 from ..replication import Entries, Pair, Replica, drawn, entries, made_by, predicted, replicas
 from ..sliders.panel import draw, picture_html
+from ..statistics import student
 from .figures import themed
 
 #: Joint errors beyond which deviations are counted, and the share of a normal law there.
 BEYOND = {k: math.erfc(k / math.sqrt(2)) for k in (1, 2, 3)}
 #: Classes of the probability that a verdict comes out the same.
 CHANCES = (0, 0.5, 0.8, 0.95, 1)
+#: Papers that a draw had judged before its predictions were corrected.
+CORRECTED = {2: ("agarwal2025", "recall2025")}
 HEADS = ("Draw", "Verdicts", "Contradicted", "Undecided by it alone", "Rest on values that moved", "Chapters")
 
 
@@ -50,11 +53,12 @@ def markdown(profile: str, root: Path) -> str:
     lines += [
         _row(f"{ahead}, predicted", foreseen, len(ledgers)),
         "",
-        "*Verdicts*: those that the draws before it decide. *Contradicted*: the draw alone decides otherwise. *Undecided by it alone*: its own errors, which are larger than those "
-        "of the mean, leave the verdict open. Brackets: the number predicted, with an interval of 95 % as if parts moved independently; parts that share a training do not.",
+        "*Verdicts*: those that the draws before it had decided. *Contradicted*: the draw alone decides otherwise. *Undecided by it alone*: its own errors, which are larger than "
+        "those of the mean, leave the verdict open, or a part without an error turned. Brackets: the number predicted, with a 95 % interval that takes parts as independent; "
+        "parts of one training move together, so it is too narrow.",
         "",
     ]
-    lines += [line for k in every for line in _about(k, every[k], len(told[k].keys() - pairs[k].keys()), root)]
+    lines += [line for k in every for line in _about(k, every[k], told[k], len(told[k].keys() - pairs[k].keys()), root)]
     pooled = {}
     for ledger in ledgers:
         reference = load_reference(ledger.chapter_name, profile, root)
@@ -90,7 +94,7 @@ def _interval(kind: str, found: Entries) -> str:
     return f"({number(sum(odds), 2)}; {low} to {high})"
 
 
-def _about(draw: int, found: Sequence[Replica], changed: int, root: Path) -> list[str]:
+def _about(draw: int, found: Sequence[Replica], told: Entries, changed: int, root: Path) -> list[str]:
     """What a draw is made of, and what is wrong with it."""
     there = {replica.ledger.chapter_name for replica in found}
     waiting = [
@@ -109,12 +113,20 @@ def _about(draw: int, found: Sequence[Replica], changed: int, root: Path) -> lis
                 for n, one in of.items()
                 if one.get("code", "") not in ("", made_by(path.stem, n, root))
             ]
+    early = CORRECTED.get(draw, ())
+    others = {claim: e for claim, e in told.items() if claim.split("/")[0] not in early}
+    left = sum(e["alone"] == TOO_CLOSE for e in others.values())
     wrong = sorted(claim for replica in found for claim in replica.unfounded())
     sentences = [
         f"Draw {draw}: {devices.total()} studies were made anew, {devices['cuda'] or 'none'} of them on a GPU, the others in {duration(seconds)} of a core.",
-        f"{changed} of its claims {'has' if changed == 1 else 'have'} other rules by now; the table keeps their verdicts of that time."
-        if changed
+        f"Its predictions were corrected once, when {' and '.join(f'{{cite:t}}`{paper}`' for paper in early)} had been judged; of the {len(others)} verdicts of the other chapters it left "
+        f"{left} undecided {_interval('undecided', others)}."
+        if early
         else "",
+        f"The rules of {changed} claims have changed since; the table keeps their verdicts of that time."
+        if changed > 1
+        else "",
+        "The rule of one claim has changed since; the table keeps its verdict of that time." if changed == 1 else "",
         f"Not drawn anew yet: {', '.join(waiting)}." if waiting else "",
         f"Code that has changed since made {', '.join(older)}." if older else "",
         f"Stored verdicts that do not follow from the values stored beside them: {', '.join(wrong)}." if wrong else "",
@@ -140,7 +152,9 @@ def _differing(
             ledger, claim = claims[claim_id]
             link = f"../{ledger.chapter.removesuffix('.py')}.html#{claim.anchor}"
             says = f'{written(claim.short)} (<a href="{link}">{written(claim.where)}</a>)'
-        chance = f" The probability was {number(e['contradicted'] + e['undecided'], 2)}." if "undecided" in e else ""
+        chance = ""
+        if "undecided" in e:
+            chance = f" The predicted probability of a change was {number(e['contradicted'] + e['undecided'], 2)}."
         now = pooled.get(claim_id, e["before"])
         kept += [now == e["before"]] if pair else []
         end = "" if now == e["before"] or not pair else f" All draws together: {render.sight(Verdict(now))}."
@@ -152,10 +166,12 @@ def _differing(
         ]
     fold = '<details class="iclbook-fold"><summary>And {} by rules that have changed since</summary>'
     lines += ["", fold.format(len(older)), "", *older, "", "</details>"] if older else []
-    told_in_all = (
-        f"All draws together leave {sum(kept)} of these {len(kept)} verdicts as they were before.\n" if kept else ""
+    changed = len(kept) - sum(kept)
+    intro = (
+        f"With all draws pooled, {changed or 'none'} of these {len(kept)} verdicts {'is' if changed < 2 else 'are'} another than before. *Margin*: distance to the bound over twice "
+        "the error; below 1 it leaves a part undecided. Where rules are revised, those under verdicts that differed come first: these verdicts are in the fold.\n"
     )
-    return ["## Verdicts that differ", "", told_in_all, *lines, ""] if lines else []
+    return ["## Verdicts that differ", "", intro, *lines, ""] if lines else []
 
 
 def _valued(part: PartResult) -> str:
@@ -173,24 +189,31 @@ def _calibration(
         of = by_chapter.setdefault(r.ledger.title, {})
         of.update({key: np.concatenate([of.get(key, np.empty(0)), z]) for key, z in r.deviations().items()})
     z = np.concatenate([z for of in by_chapter.values() for z in of.values()] or [np.empty(0)])
-    beyond = ", ".join(f"{_share(z, k)} beyond {k}" for k in BEYOND)
+    beyond = ", ".join(f"{_share(z, k)} {'lie ' if k == 1 else ''}beyond {k}" for k in BEYOND)
     normal = ", ".join(f"{number(100 * share, 2)} %" for share in BEYOND.values())
-    few = ", ".join(f"{number(200 * stdtr(6, -k), 2)} %" for k in BEYOND)
+    few = ", ".join(f"{number(200 * stdtr(6, -k * student(4)), 2)} %" for k in BEYOND)
     predicted = [e for found in told.values() for e in found.values() if "undecided" in e]
     chance = np.array([1 - e["contradicted"] - e["undecided"] for e in predicted])
     differs = np.array([e["alone"] != e["before"] for e in predicted], bool)
     parts = [both for of in pairs.values() for p in of.values() for both in p.parts() if both[0].full_name in p.moved]
     without = [a.holds != b.holds for a, b in parts if not a.sampled]
     stayed = [p for of in pairs.values() for p in of.values() if p.decided and not p.differs]
+    certain = chance == 1
+    foretold = (
+        f"Of {(~certain).sum()} verdicts with a probability below 1, {number(float((1 - chance).sum()), 2)} were to change and {differs[~certain].sum()} did; of the "
+        f"{certain.sum()} with a probability of 1, which the picture leaves out, {differs[certain].sum() or 'none'}: a part without an error is predicted to stay. "
+        if len(chance)
+        else ""
+    )
     caption = (
-        f"{len(z):,} numbers beside their mean over the draws before: their difference in joint standard errors should be a standard normal number. Of them {beyond} errors "
-        f"(normal: {normal}). Points: the share of verdicts that kept their word, with a 95 % interval, against its probability; those that no error moves are left out."
+        f"{len(z):,} numbers beside their mean over the draws before: their difference in joint standard errors should be nearly a standard normal number. {beyond} errors "
+        f"(normal: {normal}). Points: the share of verdicts that kept their word, with a 95 % interval, against its probability."
     )
     lines = [
         "## Do errors and probabilities come true?",
         "",
-        f"Without an error are {len(without)} parts on a value that moved, such as counts and extremes; {sum(without)} of them turned. Under "
-        f"{sum(bool(p.turned()) for p in stayed)} of the verdicts that came out the same a part turned, which their folds name.",
+        f"{foretold}{len(without)} parts have no error although their value moved, such as counts and extremes; {sum(without)} of them turned. In "
+        f"{sum(bool(p.turned()) for p in stayed)} verdicts that stayed the same some part turned; their folds name it.",
         "",
         pictures(z, chance[chance < 1], differs[chance < 1], caption),
         "",
@@ -208,10 +231,10 @@ def _calibration(
     return [
         *lines,
         "",
-        "Brackets: shares of a normal distribution. Most errors come from a few runs and are uncertain themselves: of four runs at each draw, Student's distribution "
-        f"leaves {few} beyond 1, 2 and 3. Numbers of one training move together, so a whole chapter may lie near or far. Runs of one study see the "
-        "same prompts, those on categories the same embeddings too, and an error over runs leaves out what these move in all of them alike: a sum of heads that nearly cancel "
-        "differs by many of its errors, and so do matrices learned with other embeddings.",
+        "Brackets: shares of a normal distribution. Errors of few runs are widened by Student's distribution so that 95 % lie within 2; of four runs at each draw "
+        f"{few} should lie beyond 1, 2 and 3. But errors over runs miss what is the same in all runs of a study. These see the same prompts, and on categories "
+        "the same embeddings: a sum of heads that nearly cancel differs by many of its errors, and so do matrices learned with other embeddings. Numbers of one training move "
+        "together, so a whole chapter may lie near or far.",
         "",
         "</details>",
         "",
