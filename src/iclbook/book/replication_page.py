@@ -119,7 +119,7 @@ def _about(draw: int, found: Sequence[Replica], told: Entries, changed: int, roo
     wrong = sorted(claim for replica in found for claim in replica.unfounded())
     sentences = [
         f"Draw {draw}: {devices.total()} studies were made anew, {devices['cuda'] or 'none'} of them on a GPU, the others in {duration(seconds)} of a core.",
-        f"Its predictions were corrected once, when {' and '.join(f'{{cite:t}}`{paper}`' for paper in early)} had been judged; of the {len(others)} verdicts of the other chapters it left "
+        f"Its predictions were corrected once, when {' and '.join(f'{{cite:t}}`{paper}`' for paper in early)} had been judged; of the {len(others)} verdicts of the other chapters the draw left "
         f"{left} undecided {_interval('undecided', others)}."
         if early
         else "",
@@ -200,8 +200,8 @@ def _calibration(
     stayed = [p for of in pairs.values() for p in of.values() if p.decided and not p.differs]
     certain = chance == 1
     foretold = (
-        f"Of {(~certain).sum()} verdicts with a probability below 1, {number(float((1 - chance).sum()), 2)} were to change and {differs[~certain].sum()} did; of the "
-        f"{certain.sum()} with a probability of 1, which the picture leaves out, {differs[certain].sum() or 'none'}: a part without an error is predicted to stay. "
+        f"Of {(~certain).sum()} verdicts whose probability of the same word is below 1, {number(float((1 - chance).sum()), 2)} were to change and {differs[~certain].sum()} did; of the "
+        f"{certain.sum()} where it is 1, which the picture leaves out, {differs[certain].sum() or 'none'}: a part without an error is predicted to stay. "
         if len(chance)
         else ""
     )
