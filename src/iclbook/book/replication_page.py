@@ -165,11 +165,12 @@ def _differing(
             if a.holds != b.holds or a.close != b.close
         ]
     fold = '<details class="iclbook-fold"><summary>And {} by rules that have changed since</summary>'
-    lines += ["", fold.format(len(older)), "", *older, "", "</details>"] if older else []
-    changed = len(kept) - sum(kept)
+    revised = "Rules under verdicts that differed are the first to be revised."
+    lines += ["", fold.format(len(older)), "", revised, "", *older, "", "</details>"] if older else []
     intro = (
-        f"With all draws pooled, {changed or 'none'} of these {len(kept)} verdicts {'is' if changed < 2 else 'are'} another than before. *Margin*: distance to the bound over twice "
-        "the error; below 1 it leaves a part undecided. Where rules are revised, those under verdicts that differed come first: these verdicts are in the fold.\n"
+        f"All draws together change {kept.count(False) or 'none'} of these {len(kept)}. *Margin*: distance to the bound over twice the error; below 1 it leaves a part undecided.\n"
+        if kept
+        else ""
     )
     return ["## Verdicts that differ", "", intro, *lines, ""] if lines else []
 

@@ -176,12 +176,8 @@ def _check_one(
         new = Reference({key: record.value for key, record in records.items()}, figures=drawn)
         if draw.number():
             old = load_reference(name, profile, root) or Reference({})
-            kept = old.spread.keys() & new.records.keys()
-            spread = {
-                k: old.spread[k]
-                for k in old.spread
-                if k in kept and np.shape(new.records[k]) == np.shape(old.spread[k])
-            }
+            known = ((k, size) for k, size in old.spread.items() if k in new.records)
+            spread = {k: size for k, size in known if np.shape(new.records[k]) == np.shape(size)}
             rules = {claim.id: claim.rules_digest for claim in ledger.claims}
             new = replace(new, spread=spread, rules=rules)
         else:

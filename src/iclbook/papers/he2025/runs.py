@@ -172,7 +172,7 @@ SEED_SWEEPS: dict[str, tuple[LinearRegression, dict[str, dict[str, Any]]]] = {
     "seeds_affine": (LinearRegression(), {"affine_c0.1": {"activation": "affine", "score_scale": SMALL_C[0]}}),
     "seeds_rates": (LinearRegression(), {f"rate_{rate:g}": {} for rate in RATES}),
 }
-#: Optimisers and learning rates of groups that have not Adam's at the paper's rate.
+#: Optimisers and learning rates of the groups that compare them; all others are trained by Adam at 0.001.
 OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)} | {
     f"rate_{rate:g}": (Adam(), rate) for rate in RATES
 }
@@ -181,8 +181,8 @@ OPTIMISERS = {"momentum": (Momentum(), 1e-2), "adamw": (AdamW(), 1e-3)} | {
 def seeds(name: str, steps: int, n_seeds: int) -> Study:
     """Frequency of runs that end without a negative head or with a dummy head: hundreds of short runs of the full model, on the data of :data:`SEED_SWEEPS`.
 
-    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the trajectory kept,
-    and only other rates are tried at the paper's batch size, four times that of the others.
+    Runs share four data streams, so what varies between runs of one stream is the initialisation alone. Only of the paper's own data is the trajectory kept.
+    Other rates are tried at the paper's batch size, which is four times that of the other sweeps.
     """
     task, models = SEED_SWEEPS[name]
     groups = []
