@@ -120,7 +120,8 @@ def test_train_hands_its_options_to_the_paper(root, monkeypatch, capsys):
     }
 
 
-def test_the_command_trains_on_pinned_code_paths_and_another_draw_on_this_processors_own(monkeypatch):
+@pytest.mark.parametrize("another", [["--draw", "2"], ["--draw=2"]])
+def test_the_command_trains_on_pinned_code_paths_and_another_draw_on_this_processors_own(another, monkeypatch):
     calls = []
     monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
     monkeypatch.setattr(cli, "main", lambda: 0)
@@ -129,7 +130,7 @@ def test_the_command_trains_on_pinned_code_paths_and_another_draw_on_this_proces
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", "--fresh"])
     cli.entry()
-    monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", "--draw", "2"])
+    monkeypatch.setattr(sys, "argv", ["iclbook", "train", "demo", *another])
     cli.entry()
     (_, arguments, book), (_, _, drawn) = calls
     assert arguments[1:] == ["-m", "iclbook.cli", "train", "demo", "--fresh"]

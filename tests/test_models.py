@@ -9,6 +9,7 @@ from naive import code_scale, full_forward
 from torch import Tensor
 
 from iclbook.models import ACTIVATIONS, Attention, ReducedAttention
+from iclbook.models.module import attended
 from iclbook.papers.he2025 import predictors
 
 B = 16  # prompts
@@ -128,3 +129,19 @@ def test_initial_parameters_follow_pytorchs_default(scale):
             sample = p**power
             z = (sample.mean() - expected) / (sample.std() / math.sqrt(len(p)))
             assert abs(z) < 5, (name, power)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_along_the_batch_is_attention_by_matrices(causal, monkeypatch):
+    parts = [torch.randn(2, 3, 5, B, dtype=torch.float64, generator=generator(i)) for i in range(3)]
+    bias = torch.zeros(5, 5, 1, dtype=torch.float64)
+    bias = bias.masked_fill(torch.ones(5, 5).triu(1).bool()[..., None], -torch.inf) if causal else bias
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda compiled=compiled: compiled)
+        leaves = [part.clone().requires_grad_() for part in parts]
+        mixed, weights = attended(*leaves, bias)
+        slopes = torch.autograd.grad((mixed**3).sum() + (weights**2).sum(), leaves)
+        found.append((mixed, weights, *slopes))
+    torch.testing.assert_close(*found)
+    assert not causal or found[1][1].sum((0, -1)).triu(1).abs().max() == 0

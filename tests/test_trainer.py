@@ -16,9 +16,10 @@ from waiting import wait_until
 from iclbook import random
 from iclbook.errors import UserError
 from iclbook.models import Attention, ReducedAttention
-from iclbook.tasks import LinearRegression, MultiTaskRegression
+from iclbook.tasks import Batch, LinearRegression, MultiTaskRegression
 from iclbook.training import Adam, Group, Momentum, Run, Sgd, Trainer
 from iclbook.training.ensemble import Ensemble
+from iclbook.training.groups import next_token
 from iclbook.training.history import pack
 
 TASK, HEADS = LinearRegression(d=3, L=8), {"d": 3, "n_heads": 2}
@@ -246,3 +247,10 @@ def test_a_captured_graph_gives_the_numbers_of_single_steps():
             t._capture = lambda: pytest.fail("captured")
         histories.append(t.train(progress=False)["g"])
     np.testing.assert_allclose(histories[0].circuits["kq"][-1], histories[1].circuits["kq"][-1], rtol=1e-3, atol=1e-5)
+
+
+def test_next_token_leaves_out_places_where_nothing_follows():
+    logits, target = torch.randn(5, 3, 7), torch.randint(7, (5, 3))
+    target[1:3, 2] = -1
+    expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=-1)
+    torch.testing.assert_close(next_token(lambda tokens: logits, Batch(target, target, target)), expected)

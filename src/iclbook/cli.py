@@ -423,7 +423,8 @@ def entry() -> int:
     from .machines import SWITCHES, environment
 
     if sys.argv[1:2] == ["train"]:
-        asked = dict(pairwise(sys.argv)).get("--draw", os.environ.get(SWITCH, "0"))
+        words = [word for argument in sys.argv for word in argument.split("=", 1)]  # --draw 2 or --draw=2
+        asked = dict(pairwise(words)).get("--draw", os.environ.get(SWITCH, "0"))
         wanted = environment("training", os.environ | {SWITCH: asked})
         if any(os.environ.get(name) != wanted.get(name) for name in SWITCHES):
             os.execve(sys.executable, [sys.executable, "-m", "iclbook.cli", *sys.argv[1:]], wanted)

@@ -94,7 +94,8 @@ def _quotas(root: Path) -> list[float]:
 
 def this_machine() -> str:
     """This machine in words: processor and cores."""
-    return f"{_processor('model name') or platform.machine()}, {usable_cores()} cores, {platform.system()}"
+    cores = usable_cores()
+    return f"{_processor('model name') or platform.machine()}, {cores} core{'s' * (cores > 1)}, {platform.system()}"
 
 
 def _processor(field: str) -> str:

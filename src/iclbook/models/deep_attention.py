@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from .module import Model, affine
+from .module import Model, affine, attended
 
 #: As in torch.nn.LayerNorm.
 NORM_EPS = 1e-5
@@ -99,13 +99,12 @@ class DeepAttention(Model):
 
     def _attend(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Output ``(width, T, B)`` and weights ``(H, T, T, B)``: of every token (second axis) to every token (third)."""
-        stacked = torch.cat([self.query[layer], self.key[layer], self.value[layer]])
-        biases = torch.cat([self.query_bias[layer], self.key_bias[layer], self.value_bias[layer]])
+        scale = math.sqrt(self.n_heads / self.width)  # of queries, in the matrices that give them
+        stacked = torch.cat([scale * self.query[layer], self.key[layer], self.value[layer]])
+        biases = torch.cat([scale * self.query_bias[layer], self.key_bias[layer], self.value_bias[layer]])
         q, k, v = affine(stacked, inputs, biases).unflatten(0, (3, self.n_heads, -1))  # (H, dh, T, B)
-        scores = torch.einsum("hctb,hcsb->htsb", q, k) / math.sqrt(q.shape[1])
-        weights = torch.softmax(scores, dim=2)
-        mixed = torch.einsum("htsb,hcsb->hctb", weights, v).flatten(0, 1)  # (width, T, B)
-        return affine(self.output[layer], mixed, self.output_bias[layer]), weights
+        mixed, weights = attended(q, k, v)
+        return affine(self.output[layer], mixed.flatten(0, 1), self.output_bias[layer]), weights
 
     def _attend_query(self, layer: int, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Attention of the query alone, ``(width, 1, B)`` and ``(H, T, B)``, without forming keys and values of all tokens.

@@ -36,3 +36,18 @@ def affine(weight: Tensor, x: Tensor, bias: Tensor | None = None) -> Tensor:
     """``weight x + bias`` for ``x (D, T, B)``: one matrix product over all tokens of all sequences."""
     out = (weight @ x.flatten(1)).unflatten(-1, x.shape[1:])
     return out if bias is None else out + bias[:, None, None]
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+    """Softmax attention ``(H, dh, T, B)`` of scaled queries ``(H, dh, T, B)`` to keys and values ``(H, dh, S, B)``, and its weights ``(H, T, S, B)``.
+
+    ``bias`` is added to the scores; -inf hides a key. Code that is compiled for a processor takes every product along the batch, which fills its vectors
+    where small matrices do not, and divides once a query.
+    """
+    if not (torch.compiler.is_compiling() and q.device.type == "cpu"):
+        weights = torch.softmax(torch.einsum("hctb,hcsb->htsb", q, k) + bias, 2)
+        return torch.einsum("htsb,hcsb->hctb", weights, v), weights
+    scores = (q[:, :, :, None] * k[:, :, None]).sum(1) + bias
+    weights = torch.exp(scores - scores.detach().amax(2, keepdim=True))
+    share = 1 / weights.sum(2)  # (H, T, B)
+    return (weights[:, None] * v[:, :, None]).sum(3) * share[:, None], weights * share[:, :, None]

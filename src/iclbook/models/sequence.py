@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu, softplus
 
-from .module import Model, affine
+from .module import Model, affine, attended
 
 NORM_EPS = 1e-6
 
@@ -131,18 +131,16 @@ class CausalTransformer(SequenceModel):
         """Queries, keys or values ``(H, dh, T, B)`` of one layer for its normalised input ``(width, T, B)``."""
         return affine(getattr(self, name)[layer], x).unflatten(0, (self.n_heads, -1))
 
-    def attention(self, layer: int, x: Tensor) -> Tensor:
-        """Weights ``(H, T, T, B)`` of every token (second axis) on every token (third)."""
-        q, k = self.heads("query", layer, x), self.heads("key", layer, x)
+    def attention(self, layer: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Heads' outputs ``(H, dh, T, B)``, and weights ``(H, T, T, B)`` of every token (second axis) on every token (third)."""
+        q, k, v = (self.heads(name, layer, x) for name in ("query", "key", "value"))
         place = torch.arange(x.shape[1], device=x.device)
         back = (place[:, None] - place[None, :])[None, :, :, None]  # (1, T, T, 1)
-        scores = torch.einsum("hctb,hcsb->htsb", q, k) / math.sqrt(q.shape[1])
-        scores = scores - self.slope[layer, :, None, None, None] * back
-        return torch.softmax(scores.masked_fill(back < 0, -torch.inf), 2)
+        bias = (-self.slope[layer, :, None, None, None] * back).masked_fill(back < 0, -torch.inf)
+        return attended(q * q.shape[1] ** -0.5, k, v, bias)
 
     def _mix(self, layer: int, x: Tensor) -> Tensor:
-        mixed = torch.einsum("htsb,hcsb->hctb", self.attention(layer, x), self.heads("value", layer, x))
-        return affine(self.output[layer], mixed.flatten(0, 1))
+        return affine(self.output[layer], self.attention(layer, x)[0].flatten(0, 1))
 
     # -- geometry -----------------------------------------------------------------------------------------------------
 
@@ -163,8 +161,7 @@ class CausalTransformer(SequenceModel):
         """
         layer = self.n_layers - 1
         x = rms_norm(self.gain[layer], self.stream(tokens)[layer])
-        values = self.heads("value", layer, x)
-        mixed = torch.einsum("htsb,hcsb->hctb", self.attention(layer, x), values)
+        values, mixed = self.heads("value", layer, x), self.attention(layer, x)[0]
         entropy = -torch.special.xlogy(exact, exact).sum(1).flatten()  # (K B,)
         found = {}
         for name, part in (("value", values), ("output", mixed)):

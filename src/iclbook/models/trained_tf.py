@@ -77,14 +77,24 @@ class TrainedStep(_Trained):
             relation = (x @ folded[:, :d, None])[..., 0] + (folded[:, d:] @ w).gather(-1, labels)  # (B, N)
             relation, gamma = relation / math.sqrt(self.size), 1.0
         else:
-            keys = x @ self.W_K[:, :d].T + (self.W_K[:, d:seen] @ w).T[labels]  # (B, N, D)
-            relation = relate(KERNELS[self.kernel], q[:, None], keys)[:, 0]
+            relation = self._distances(x, labels, q, w)  # (B, N)
             gamma = 0.5 if self.kernel == "rbf" else 1.0
         weights = kernel_values(self.kernel, relation, gamma) * key_factor(self.kernel, context.shape[0])
         sums = torch.zeros_like(q[:, :1]).expand(-1, self.n_classes).scatter_add(-1, labels, weights)  # (B, C)
         mixed = torch.cat([(weights[:, None] @ x)[:, 0], sums @ w.T], dim=-1)  # (B, d + d')
         f = mixed @ (self.P[-self.width :] @ self.W_V[:, :seen]).T  # (B, d')
         return (f @ self.embed).transpose(0, 1)
+
+    def _distances(self, x: Tensor, labels: Tensor, q: Tensor, w: Tensor) -> Tensor:
+        """Distances ``(B, N)``, squared or l1, of ``W_K e_i`` from queries ``q (B, D)``: squared ones of what a query and a category give, without keys."""
+        of_x, of_labels = self.W_K[:, : self.d], (self.W_K[:, self.d : self.d + self.width] @ w).T  # (D, d), (C, D)
+        if self.kernel == "laplacian":
+            return relate("absolute", q[:, None], x @ of_x.T + of_labels[labels])[:, 0]
+        apart = q[:, None] - of_labels  # (B, C, D)
+        square = ((x @ (of_x.T @ of_x)) * x).sum(-1) + (apart**2).sum(-1).gather(-1, labels)
+        for column, along in zip(x.unbind(-1), (apart @ of_x).unbind(-1), strict=True):
+            square = square - 2 * column * along.gather(-1, labels)
+        return square.clamp_min(0)
 
     def inert(self) -> dict[str, Tensor]:
         """Masks of the entries whose gradient is zero for every prompt."""

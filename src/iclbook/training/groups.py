@@ -149,8 +149,9 @@ def cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
 
 def next_token(model: nn.Module, batch: Batch) -> Tensor:
     """Mean negative log-likelihood (nats) of the tokens that follow; logits ``(T, B, V)``, ``batch.target (T, B)`` is negative where nothing follows."""
-    logits = model(batch.context)
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.target.flatten(), ignore_index=-1)
+    logits, follows = model(batch.context), batch.target >= 0
+    lost = logits.logsumexp(-1) - logits.gather(-1, batch.target.clamp_min(0)[..., None])[..., 0]  # (T, B)
+    return (lost * follows).sum() / follows.sum()
 
 
 @dataclass(frozen=True)

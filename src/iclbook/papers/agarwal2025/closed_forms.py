@@ -13,8 +13,8 @@ from collections import namedtuple
 import torch
 from torch import Tensor
 
-#: Queries of a block: its scores stay in a core's cache.
-BLOCK = 128
+#: Queries of a block: with fewer, calls take longer than what they save by scores that stay in a core's cache.
+BLOCK = 256
 #: While no score can exceed this, subtracting a bound on it instead of the row's largest score cannot underflow, and saves a pass.
 SAFE = 40.0
 

@@ -192,7 +192,7 @@ class OnMaps:
         tokens, exact, matrix = held_out
         layer, places = model.n_layers - 1, slice(model.first, None, model.stride)
         x = rms_norm(model.gain[layer], model.stream(tokens)[layer])
-        maps = model.attention(layer, x)[:, places]  # (H, K, T, n)
+        maps = model.attention(layer, x)[1][:, places]  # (H, K, T, n)
         visible = torch.arange(1, x.shape[1] + 1).to(x)[places, None]
         most = visible.log().clamp(min=1e-9)  # one visible key has no entropy
         geometry = model.manifold(tokens, exact)

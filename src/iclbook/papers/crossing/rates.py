@@ -125,7 +125,8 @@ def rate_studies(profile: str) -> dict[str, Study]:
             how = {"observe": Nothing(), "may_diverge": True}
             groups.append(Group(arm, trial.model, trial.kwargs, tuple(runs), Sgd(), trial.loss, **how))
         data, key = FullBatch(trial.data), f"rates_{name}"
-        studies[key] = Study("crossing", key, data, tuple(groups), steps, 1, marks, compile_from=None)
+        pays = STEPS if name == "deep" else None  # the others take less than a minute
+        studies[key] = Study("crossing", key, data, tuple(groups), steps, 1, marks, compile_from=pays)
     return studies
 
 
