@@ -134,8 +134,7 @@ def test_initial_parameters_follow_pytorchs_default(scale):
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_along_the_batch_is_attention_by_matrices(causal, monkeypatch):
     parts = [torch.randn(2, 3, 5, B, dtype=torch.float64, generator=generator(i)) for i in range(3)]
-    bias = torch.zeros(5, 5, 1, dtype=torch.float64)
-    bias = bias.masked_fill(torch.ones(5, 5).triu(1).bool()[..., None], -torch.inf) if causal else bias
+    bias = torch.full((5, 5), -torch.inf if causal else 0.0, dtype=torch.float64).triu(1)[..., None]
     found = []
     for compiled in (False, True):
         monkeypatch.setattr(torch.compiler, "is_compiling", lambda compiled=compiled: compiled)

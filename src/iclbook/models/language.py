@@ -180,23 +180,13 @@ class TransformerLanguage(LanguageModel):
         """Logits of the stream."""
         return normed(h, self.gain_out) @ self.embed.T
 
-    def _mapped(self, x: Tensor, k: int, *names: str) -> tuple[Tensor, ...]:
-        """Inputs ``(T, B, d')`` under some of the matrices of block k, ``(B, M, T, dh)`` each: one product for all heads."""
-        stacked = torch.cat([getattr(self, name)[k].flatten(0, 1) for name in names])  # (names M dh, d')
-        return (x @ stacked.T).unflatten(-1, (len(names), self.n_heads, -1)).permute(2, 1, 3, 0, 4).unbind()
-
-    def scores(self, x: Tensor, k: int) -> Tensor:
-        """Scores of the heads of block k ``(B, M, T, T)``, asking place first, for normalised inputs ``(T, B, d')``."""
-        return self._scores(*self._mapped(x, k, "W_Q", "W_K"))
-
-    def _scores(self, q: Tensor, key: Tensor) -> Tensor:
-        return q @ key.mT / math.sqrt(self.head_width)
-
     def _attended(self, x: Tensor, k: int) -> Tensor:
-        """Output of attention in block k for normalised inputs ``(T, B, d')``."""
-        q, key, v = self._mapped(x, k, "W_Q", "W_K", "W_V")
+        """Output of attention in block k for normalised inputs ``(T, B, d')``; queries, keys and values of all heads are one product."""
+        stacked = torch.cat([w[k].flatten(0, 1) for w in (self.W_Q, self.W_K, self.W_V)])  # (3 M dh, d')
+        q, key, v = (x @ stacked.T).unflatten(-1, (3, self.n_heads, -1)).permute(2, 1, 3, 0, 4)  # (B, M, T, dh)
+        scores = q @ key.mT / math.sqrt(self.head_width)
         after = torch.ones(len(x), len(x), dtype=torch.bool, device=x.device).triu(1)
-        mixed = torch.softmax(self._scores(q, key).masked_fill(after, -torch.inf), -1) @ v
+        mixed = torch.softmax(scores.masked_fill(after, -torch.inf), -1) @ v
         return mixed.permute(2, 0, 1, 3).flatten(2) @ self.W_O[k].flatten(0, 1)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ def rate_studies(profile: str) -> dict[str, Study]:
             how = {"observe": Nothing(), "may_diverge": True}
             groups.append(Group(arm, trial.model, trial.kwargs, tuple(runs), Sgd(), trial.loss, **how))
         data, key = FullBatch(trial.data), f"rates_{name}"
-        pays = STEPS if name == "deep" else None  # the others take less than a minute
+        pays = STEPS if name == "deep" else None  # the compiler takes longer than it saves the others
         studies[key] = Study("crossing", key, data, tuple(groups), steps, 1, marks, compile_from=pays)
     return studies
 
